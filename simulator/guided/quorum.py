@@ -3,6 +3,7 @@ part."""
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
@@ -21,6 +22,7 @@ from wrackline.simulator.guided.stage import Stage
 
 THREE = Setting(controllers=3)
 QUORUM = {"controllers": 3}
+of_quorum = partial(guided, setting=THREE, hunted=QUORUM)
 IDLE = Setting(
     controllers=3, lag_ms=1_000, controller={"noop_interval_ms": 600_000, "session_timeout_ms": 60_000}
 )
@@ -86,7 +88,7 @@ def away_past_snapshots(s: Stage) -> None:
     s.must(is_level, f"controller {away} level with the others")
 
 
-@guided("raft_keep_role", "B46", "Q01", setting=THREE, hunted=QUORUM)
+@of_quorum("raft_keep_role", "B46", "Q01")
 def leader_restarts(s: Stage) -> None:
     """KAFKA-10527. The active controller is killed and is back before any other has missed it."""
     leader = active(s)
@@ -95,7 +97,7 @@ def leader_restarts(s: Stage) -> None:
     s.run(3_000)
 
 
-@guided("raft_no_fsync", "B46", "Q04", setting=THREE, hunted=QUORUM)
+@of_quorum("raft_no_fsync", "B46", "Q04")
 def metadata_changes(s: Stage) -> None:
     """KAFKA-10533. Broker 3 is killed and comes back. At every commit of that an invariant asks whether the
     record is on the disks of a majority."""
@@ -106,7 +108,7 @@ def metadata_changes(s: Stage) -> None:
     s.until(lambda: not s.fenced(3), "3 unfenced")
 
 
-@guided("raft_forget_vote", "B46", "Q07", setting=THREE, hunted=QUORUM)
+@of_quorum("raft_forget_vote", "B46", "Q07")
 def asked_twice(s: Stage) -> None:
     """A voter that has voted restarts, and another candidate of the same epoch asks for its vote."""
     active(s)
@@ -122,7 +124,7 @@ def asked_twice(s: Stage) -> None:
     ask(candidates[1])
 
 
-@guided("raft_commit_old_epoch", "B46", "Q03", setting=THREE, hunted=QUORUM)
+@of_quorum("raft_commit_old_epoch", "B46", "Q03")
 def figure_8(s: Stage) -> None:
     """Figure 8 of the Raft paper. The active controller is cut off and writes on; another is elected, has a
     record of its own epoch, and is killed. The first leads again, on a slow disk: the third takes the records
@@ -189,7 +191,7 @@ def asks_who_was_replaced(s: Stage) -> None:
     s.release(late)
 
 
-@guided("no_check_quorum", "B47", "liveness", setting=THREE, hunted=QUORUM)
+@of_quorum("no_check_quorum", "B47", "liveness")
 def deaf_leader(s: Stage) -> None:
     """KAFKA-15489. The active controller receives nothing from the other voters; what it sends reaches
     them."""

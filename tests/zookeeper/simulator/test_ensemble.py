@@ -1,4 +1,5 @@
-"""Sessions, connections and watches in virtual time, seen from the inbox of each client."""
+"""Sessions and connections in virtual time, seen from the inbox of each client: what `test_coordination` does
+not ask both carriers for."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wrackline.broker.model.coordination import (
-    Change,
     Coordinate,
     Coordinated,
     Create,
@@ -21,7 +21,6 @@ from wrackline.broker.model.coordination import (
     SessionChanged,
     SessionState,
     Set,
-    WatchFired,
 )
 from wrackline.broker.model.types import NodeId
 from wrackline.zookeeper.simulator.ensemble import ZOOKEEPER, Ensemble, Event
@@ -93,72 +92,12 @@ def world() -> World:
     return made
 
 
-def test_a_watch_is_heard_before_an_answer_that_shows_the_new_state(world: World) -> None:
-    world.ask(1, 2, Set("/leader", b"x"))
-    for correlation in range(2, 40):
-        world.at(world.now_ms + correlation / 4, lambda c=correlation: world.ask(2, c, Get("/leader")))  # type: ignore[misc]
-    world.run(200)
-    heard = world.inbox[2]
-    watch = heard.index(WatchFired("/leader", Change.DATA))
-    new = [
-        at for at, event in enumerate(heard) if isinstance(event, Coordinated) and event.answer.data == b"x"
-    ]
-    old = [
-        at for at, event in enumerate(heard) if isinstance(event, Coordinated) and event.answer.data == b"1"
-    ]
-    assert new
-    assert min(new) > watch
-    assert len(old) > 1
-    assert max(old) < watch
-
-
-def test_a_client_that_is_cut_off_loses_connection_first_and_its_session_then(world: World) -> None:
-    world.cuts[1, ZOOKEEPER] = world.cuts[ZOOKEEPER, 1] = 1
-    world.run(TIMEOUT_MS * 0.9)
-    assert world.states(1) == [SessionState.CONNECTED, SessionState.DISCONNECTED]
-    assert world.zookeeper.tree.data("/leader") == b"1"
-    world.run(TIMEOUT_MS * 0.4)
-    assert world.zookeeper.tree.data("/leader") is None
-    assert WatchFired("/leader", Change.DELETED) in world.inbox[2]
-    assert world.states(1)[-1] is SessionState.DISCONNECTED, "it cannot know"
-    world.cuts.clear()
-    world.run(500)
-    assert world.states(1)[-1] is SessionState.EXPIRED
-
-
-def test_a_session_outlives_a_connection(world: World) -> None:
-    world.zookeeper.disconnect(2)
-    world.zookeeper.disconnect(1)
-    world.run(500)
-    first, *_, last = (event for event in world.inbox[1] if isinstance(event, SessionChanged))
-    assert world.states(1) == [SessionState.CONNECTED, SessionState.DISCONNECTED, SessionState.CONNECTED]
-    assert first.session == last.session
-    assert world.zookeeper.tree.data("/leader") == b"1"
-
-
-def test_what_fired_while_there_was_no_connection_is_heard_when_there_is_one(world: World) -> None:
-    world.zookeeper.disconnect(2)
-    world.zookeeper.administer(Set("/leader", b"x"))
-    world.run(500)
-    assert world.inbox[2][-2:] == [
-        SessionChanged(SessionState.CONNECTED, world.zookeeper.sessions[2].id),
-        WatchFired("/leader", Change.DATA),
-    ]
-
-
 def test_a_killed_process_keeps_its_nodes_until_its_time_is_over(world: World) -> None:
     world.lives[1] = 0
     world.run(TIMEOUT_MS * 0.9)
     assert world.zookeeper.tree.data("/leader") == b"1"
     world.run(TIMEOUT_MS * 0.4)
     assert world.zookeeper.tree.data("/leader") is None
-
-
-def test_a_closed_session_takes_its_nodes_along(world: World) -> None:
-    world.zookeeper.close(1)
-    world.run(50)
-    assert world.zookeeper.tree.data("/leader") is None
-    assert WatchFired("/leader", Change.DELETED) in world.inbox[2]
 
 
 def test_a_paused_process_finds_out_when_it_goes_on(world: World) -> None:

@@ -35,10 +35,11 @@ class WracklineBridging(WracklineOnZooKeeper):
 
     def start(self, node: Node) -> None:
         """Returns when the node listens. ZooKeeper may be gone by then. Raises DeployError."""
-        if self._taken_over:
-            WracklineSystem.start(self, node)
-        else:
-            super().start(node)
+        self._in_charge.start(self, node)
+
+    @property
+    def _in_charge(self) -> type[WracklineSystem]:
+        return WracklineSystem if self._taken_over else WracklineOnZooKeeper
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
         refusal = super().raise_level(feature, level, timeout_s=timeout_s)
@@ -49,20 +50,13 @@ class WracklineBridging(WracklineOnZooKeeper):
     # --- asking and telling the cluster: who is in charge --------------------------------------------------
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
-        if self._taken_over:
-            return WracklineSystem.describe(self, timeout_s=timeout_s)
-        return super().describe(timeout_s=timeout_s)
+        return self._in_charge.describe(self, timeout_s=timeout_s)
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
-        if self._taken_over:
-            WracklineSystem.reassign(self, targets, timeout_s=timeout_s)
-        else:
-            super().reassign(targets, timeout_s=timeout_s)
+        self._in_charge.reassign(self, targets, timeout_s=timeout_s)
 
     def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
-        if self._taken_over:
-            return WracklineSystem.reassignments(self, timeout_s=timeout_s)
-        return super().reassignments(timeout_s=timeout_s)
+        return self._in_charge.reassignments(self, timeout_s=timeout_s)
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:
         """Returns the chronicle that ZooKeeper has written down, and then the controller. Raises
