@@ -124,6 +124,8 @@ class Stalls(Watcher):
 
     def _look(self, step: StepRecord, replica: Replica, right: Rules) -> None:
         leader, rules = replica.leading, right.high_watermark
+        if not leader.open:  # its ISR is not written yet
+            return
         gated = right.switches.min_isr_gates_high_watermark
         if gated and not rules.may_advance(len(leader.isr), len(leader.maximal), replica.min_isr):
             return

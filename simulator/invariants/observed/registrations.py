@@ -4,7 +4,7 @@ given up by an election that may lose records.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,9 @@ from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.partition import ObservedPartition
 from wrackline.simulator.invariants.observed.step import Change, ObservedStep
 from wrackline.simulator.world.world import World
+
+PartitionRecords = Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]
+"""(topic id, partition) -> records of the metadata log, in their order."""
 
 
 class Registrations(ObservedCluster):
@@ -57,7 +60,7 @@ class Registrations(ObservedCluster):
             self.metadata.extend(seen.node, log)
         if image.level != self._level:
             self._level = image.level
-            self._begin_anew()
+            self._begin_anew(_partition_records(_committed_until_level(seen.step.effects), before))
         self._brokers_changed(seen)
         committed = _partition_records(seen.step.effects, before)
         for partition in image.partitions():
@@ -76,22 +79,22 @@ class Registrations(ObservedCluster):
     ) -> PartitionImage | None:
         """One commit may carry several changes of a partition, like an election and the fencing of the
         elected: what was true in between counts too. Returns the image before the last of them."""
-        for fields in records:
-            record = decode(orjson.dumps(fields))
-            if old is None or not isinstance(record, PartitionChangeRecord):
-                break
-            between = changed(old, record)
+        for between in _images(old, records):
             self._partition_changed(old, between)
             old = between
         return old
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self, earlier: PartitionRecords) -> None:
         """The metadata has another level: what its rules promise, they promise from here on. Nobody was
-        remembered who left an ISR below MinISR, and who came back uncleanly has been believed."""
+        remembered who left an ISR below MinISR, and who came back uncleanly has been believed. ``earlier``:
+        the records of each partition that the same commit has before the level."""
         for tp, known in self.partitions.items():
             partition = self._known.get(tp)
             known.unproved.clear()
-            known.below_min |= partition is not None and len(partition.isr) < self.image.min_isr(tp)
+            if partition is not None:
+                records = earlier.get((str(partition.topic_id), tp.partition), ())
+                *_, at_level = (partition, *_images(partition, records))
+                known.below_min |= len(at_level.isr) < self.image.min_isr(tp)
 
     def _brokers_changed(self, seen: ObservedStep) -> None:
         for node, broker in self.image.brokers.items():
@@ -184,9 +187,29 @@ class Registrations(ObservedCluster):
         return NO_EPOCH if broker is None else broker.epoch
 
 
-def _partition_records(
-    effects: Sequence[Effect], after: int
-) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
+def _images(image: PartitionImage | None, records: Sequence[Mapping[str, Any]]) -> Iterator[PartitionImage]:
+    """Yields the partition after each of these changes, up to a record that makes it anew."""
+    for fields in records:
+        record = decode(orjson.dumps(fields))
+        if image is None or not isinstance(record, PartitionChangeRecord):
+            return
+        image = changed(image, record)
+        yield image
+
+
+def _committed_until_level(effects: Sequence[Effect]) -> Sequence[Effect]:
+    """The effects before the last commit of a level."""
+    levels = [
+        number
+        for number, effect in enumerate(effects)
+        if isinstance(effect, Trace)
+        and effect.kind == "ctl_commit"
+        and effect.fields["record"]["type"] == "FeatureLevelRecord"
+    ]
+    return effects[: levels[-1]] if levels else ()
+
+
+def _partition_records(effects: Sequence[Effect], after: int) -> PartitionRecords:
     """(topic id, partition) -> the records of it that were committed past offset ``after``, in their
     order."""
     found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}

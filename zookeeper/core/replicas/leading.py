@@ -45,13 +45,14 @@ class Leading:
     # --- becoming leader -----------------------------------------------------------------------------------
 
     def begin(self, local: Local) -> None:
-        """Z48, up to the wait: the high watermark becomes the log's end; the ISR is read once more."""
+        """Z48, up to the wait: the ISR is read once more. The high watermark becomes the log's end only when
+        the ISR is written that has all of it: before, a controller may take the partition over (KIP-866) and
+        elect a member of the former ISR, which lacks what a consumer would have read meanwhile."""
         replica = local.replica
         replica.leader_id = self._ctx.config.node_id
         local.assigned, local.target, local.yielding = replica.replicas, (), False
         local.isr_version, local.writing = NOT_READ, False
         local.commits = Commits(last=replica.log.leo, head_since_ms=self._ctx.now_ms)
-        replica.set_high_watermark(replica.log.leo)
         replica.leader = LeaderState(frozenset(), frozenset(), replica.log.leo, open=False)
         leader.assigned(replica, replica.leader)
         self._read_sets(local)
@@ -118,6 +119,7 @@ class Leading:
             local.writing = False
             self._terms.cancel(local, "open")
             local.phase, replica.leading.open = Phase.LEADING, True
+            replica.set_high_watermark(replica.log.leo)
             leader.isr_committed(replica, sets.isr)
             self._write_cur(local)
             self._ask_to_follow(local)
