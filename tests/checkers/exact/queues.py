@@ -1,16 +1,18 @@
-"""Long histories of a FIFO queue whose values repeat."""
+"""Histories of a FIFO queue whose values repeat."""
 
 from __future__ import annotations
 
 import random
-from collections import deque
 from dataclasses import dataclass, replace
+from typing import Any
 
+from tests.checkers.exact.drawn import Kind, Move, drawn
 from wrackline.checkers.models import Operation, Outcome
+from wrackline.checkers.models.queues import FifoQueue
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Long:
     """How a history is drawn."""
 
     operations: int
@@ -20,42 +22,21 @@ class Drawn:
     """Share of operations that never return; their client is replaced."""
     empty: bool = True
     """Whether dequeues that find nothing are answered so; else they fail."""
-    clients: int = 10
-    seed: int = 1
+
+    def drawn(self) -> list[Operation]:
+        answers = [*(["empty"] if self.empty else []), *range(self.values)]
+        return drawn(queue(self.values, answers), random.Random(1), self.operations, 10, unknown=self.unknown)
 
 
-def drawn(wanted: Drawn) -> list[Operation]:
-    """A linearizable history of concurrent clients, by a queue that is simulated."""
-    rng = random.Random(wanted.seed)
-    held: deque[int] = deque()
-    open_ones: dict[int, Operation] = {}
-    done: list[Operation] = []
-    begun = clock = 0
-    while begun < wanted.operations or open_ones:
-        clock += 1
-        if begun < wanted.operations and len(open_ones) < wanted.clients and rng.random() < 0.5:
-            f, value = ("enqueue", rng.randrange(wanted.values)) if rng.random() < 0.5 else ("dequeue", None)
-            open_ones[begun] = Operation(begun, f, value, None, clock, None, Outcome.INFO)
-            begun += 1
-        elif open_ones:
-            number = rng.choice(list(open_ones))
-            one = open_ones[number]
-            if one.outcome is Outcome.INFO:
-                open_ones[number] = _happened(one, held, empty=wanted.empty)
-                continue
-            del open_ones[number]
-            lost = rng.random() < wanted.unknown
-            done.append(replace(one, outcome=Outcome.INFO, result=None) if lost else replace(one, ret=clock))
-    return done
+def queue(values: int, answers: list[Any], puts: float = 0.5) -> Kind:
+    """A FIFO queue of so many values."""
 
+    def move(rng: random.Random) -> Move:
+        if rng.random() < puts:
+            return "enqueue", rng.randrange(values), [None]
+        return "dequeue", None, answers
 
-def _happened(one: Operation, held: deque[int], *, empty: bool) -> Operation:
-    if one.f == "enqueue":
-        held.append(one.argument)
-        return replace(one, result=one.argument, outcome=Outcome.OK)
-    if held:
-        return replace(one, result=held.popleft(), outcome=Outcome.OK)
-    return replace(one, result="empty", outcome=Outcome.OK) if empty else replace(one, outcome=Outcome.FAIL)
+    return Kind(FifoQueue(), move)
 
 
 def with_garbage(history: list[Operation]) -> tuple[list[Operation], int]:
