@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.checkers.exact.by_hand import is_an_order, linearizable
-from tests.checkers.exact.drawn import Kind, drawn, spoilt
-from tests.checkers.exact.queues import Long, queue, with_exchange, with_garbage
-from tests.checkers.exact.test_search import is_first_without_a_place
+from tests.checkers.exact.search.by_hand import is_an_order, linearizable
+from tests.checkers.exact.search.drawn import Kind, drawn, spoilt
+from tests.checkers.exact.search.queues import Long, queue, with_exchange, with_garbage
+from tests.checkers.exact.search.test_search import is_first_without_a_place
 from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Operation, Outcome
 from wrackline.checkers.models.queues import FifoQueue

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.checkers.exact.by_hand import is_an_order, linearizable
-from tests.checkers.exact.drawn import KINDS, Kind, drawn, spoilt
+from tests.checkers.exact.search.by_hand import is_an_order, linearizable
+from tests.checkers.exact.search.drawn import KINDS, Kind, drawn, spoilt
 from wrackline.checkers.exact.search import part as part_of_history
 from wrackline.checkers.exact.search import several
 from wrackline.checkers.exact.search.search import Answer, search

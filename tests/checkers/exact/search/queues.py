@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.checkers.exact.drawn import Kind, Move, drawn
+from tests.checkers.exact.search.drawn import Kind, Move, drawn
 from wrackline.checkers.models import Operation, Outcome
 from wrackline.checkers.models.queues import FifoQueue
 

@@ -1,5 +1,5 @@
-"""Transactions by hand, and what is decided of them: transactions.txt, whose first lines say how it is read.
-``python -m tests.checkers.exact.transactions`` writes what is decided anew."""
+"""Transactions by hand, and what is decided of them: cases.txt, whose first lines say how it is read.
+``python -m tests.checkers.exact.transactions.cases`` writes what is decided anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.checkers.exact.drawn_transactions import Drawn, columns
+from tests.checkers.exact.transactions.drawn import Drawn, columns
 from wrackline.checkers.exact.operations import NEVER
 from wrackline.checkers.exact.transactions.columns import NIL
 from wrackline.checkers.exact.transactions.decide import decide
