@@ -79,6 +79,7 @@ def test_case(case: Case, findings: dict[str, list[dict[str, Any]]]) -> None:
     found = findings[case.info.test_id]
     assert Counter(row["anomaly"] for row in found) == case.expected, [row["explanation"] for row in found]
     for row in found:
+        assert row["where"] == case.where.get(row["anomaly"], row["where"])
         assert row["operations"] == sorted(set(row["operations"])), row
         assert all(0 <= index < len(case.events) for index in row["operations"]), row
         assert row["operations"] or row["anomaly"] == "not-linearizable", row
