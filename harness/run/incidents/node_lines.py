@@ -221,8 +221,8 @@ def _of_broker(line: bytes) -> Line | None:
         if (found := words.search(line)) is not None:
             numbers = _numbers(found)
             text = line.decode(errors="replace").rstrip()
-            of = {"broker": numbers.get("broker"), "broker_epoch": numbers.get("epoch")}
-            return Line(tells, text, _stamp_ns(line), **of)
+            broker, epoch = numbers.get("broker"), numbers.get("epoch")
+            return Line(tells, text, _stamp_ns(line), broker=broker, broker_epoch=epoch)
     return None
 
 
