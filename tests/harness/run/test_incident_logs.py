@@ -394,7 +394,7 @@ def test_where_the_logs_ended_is_told_where_an_epoch_has_one_leader(
 @pytest.mark.parametrize("tells", Tells)
 def test_what_a_line_tells_is_a_sentence(tells: Tells) -> None:
     """With what is known, and without what is not."""
-    bare = Line("n3", "nodes/n3/broker.log", 7, None, False, "raw", "log-0", tells)
+    bare = Line(tells, "raw", None, host="n3", file="nodes/n3/broker.log", number=7, label="log-0")
     full = replace(bare, end=515, was=1_519, leader_epoch=4, broker=2, broker_epoch=90)
     for line in (bare, full):
         assert line.words
