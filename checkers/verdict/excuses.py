@@ -95,7 +95,7 @@ def _in_each(
     """Makes a method that knows the excuses of one partition give those of any (None), too."""
 
     @wraps(of)
-    def each(self: Grounds, place: Place | None, *args: P.args, **more: P.kwargs) -> list[Excuse]:
+    def each(self: Grounds, place: Place | None, /, *args: P.args, **more: P.kwargs) -> list[Excuse]:
         places = self.run.places if place is None else [place]
         return [excuse for one in places for excuse in of(self, one, *args, **more)]
 
