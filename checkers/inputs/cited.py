@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from wrackline.checkers.inputs.row_groups import Names, ints
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.inputs.table import NONE, Bools, Ints
+from wrackline.checkers.inputs.validity import column_numbers
 from wrackline.history.model import REPLICA
 from wrackline.history.store.addresses import parquet
 
@@ -123,9 +124,7 @@ def _of_events(files: Iterable[str], indexes: Ints, columns: list[str]) -> Itera
     statistics of the file."""
 
     def of_indexes(file: pq.ParquetFile, group: int) -> Bools:
-        metadata = file.metadata
-        paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-        said = metadata.row_group(group).column(paths.index("index")).statistics
+        said = file.metadata.row_group(group).column(column_numbers(file)["index"]).statistics
         if said is not None and said.has_min_max:
             first, last = (
                 np.searchsorted(indexes, said.min),
