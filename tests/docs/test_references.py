@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.pages import Page, prose_of_python
 from tests.docs.references import HOMES, problems
+from wrackline.checkers.verdict.conditions.conditions import CONDITIONS
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 
 ROOT = Path(__file__).parents[2]
@@ -184,7 +185,7 @@ def test_every_contract_and_every_condition_of_a_pass_is_a_row() -> None:
     assert contracts <= named
     files = sorted((ROOT / "checkers/verdict/conditions").glob("*.py"))
     source = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    conditions = set(re.findall(r'(?:\bname(?:, \w+)* = |Condition\()"([^"]+)"', source))
+    conditions = {*CONDITIONS, *re.findall(r'\bname = "([^"]+)"', source)}
     assert len(conditions) >= 15
     assert conditions <= named
 
