@@ -16,7 +16,7 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.become import COMMANDS, sudo_rule
 from wrackline.fleets.libvirt.fleet import LibvirtFleet
 from wrackline.fleets.libvirt.virsh import URI
-from wrackline.fleets.local.fleet import LocalFleet
+from wrackline.fleets.local.fleet import Options
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
@@ -126,44 +126,19 @@ def up(
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
     names = [host.strip() for host in hosts.split(",") if host.strip()]
     hardware = Hardware(memory_mb=memory_mb, disk_mb=disk_mb)
-    made: LocalFleet
+    usual = Options(subnet=subnet, state_dir=state_dir, filesystem=filesystem, detached=True)
+    made: NetnsFleet | QemuFleet | LibvirtFleet
     with fleet_errors(WrongInput):
         match kind:
             case "netns":
-                made = NetnsFleet(
-                    name,
-                    names,
-                    subnet=subnet,
-                    state_dir=state_dir,
-                    disk_mb=disk_mb,
-                    filesystem=filesystem,
-                    detached=True,
-                )
+                made = NetnsFleet(name, names, disk_mb=disk_mb, **usual)
             case "qemu":
                 made = QemuFleet(
-                    name,
-                    names,
-                    subnet=subnet,
-                    state_dir=state_dir,
-                    hardware=hardware,
-                    filesystem=filesystem,
-                    accel=accel,
-                    packages=packages,
-                    init=init,
-                    detached=True,
+                    name, names, hardware=hardware, accel=accel, packages=packages, init=init, **usual
                 )
             case _:
                 made = LibvirtFleet(
-                    name,
-                    names,
-                    uri=uri,
-                    subnet=subnet,
-                    state_dir=state_dir,
-                    hardware=hardware,
-                    filesystem=filesystem,
-                    accel=accel,
-                    packages=packages,
-                    detached=True,
+                    name, names, uri=uri, hardware=hardware, accel=accel, packages=packages, **usual
                 )
     with fleet_errors():
         if isinstance(made, VirtualFleet):
