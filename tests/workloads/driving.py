@@ -59,6 +59,11 @@ def driven(
         yield workload
 
 
+def records_of(rows: list[Row], f: str, kind: str) -> list[dict[str, Any]]:
+    """Returns the records of all rows of an operation that are of this type."""
+    return [record for row in rows if (row["f"], row["type"]) == (f, kind) for record in row["records"]]
+
+
 def recorded(run_dir: Path) -> list[Row]:
     rows: list[Row] = pq.read_table(history_files(run_dir)[0]).to_pylist()
     return rows

@@ -16,7 +16,7 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.become import COMMANDS, sudo_rule
 from wrackline.fleets.libvirt.fleet import LibvirtFleet
 from wrackline.fleets.libvirt.virsh import URI
-from wrackline.fleets.local.fleet import LocalFleet
+from wrackline.fleets.local.fleet import Options
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
@@ -108,26 +108,21 @@ def up(
     if init == "systemd" and kind != "qemu":
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
     names = [host.strip() for host in hosts.split(",") if host.strip()]
-    every_kind: dict[str, Any] = {
-        "subnet": subnet,
-        "state_dir": state_dir,
-        "filesystem": filesystem,
-        "detached": True,
-    }
-    virtual: dict[str, Any] = {
-        "hardware": Hardware(memory_mb=memory_mb, disk_mb=disk_mb),
-        "accel": accel,
-        "packages": packages,
-    }
-    made: LocalFleet
+    hardware = Hardware(memory_mb=memory_mb, disk_mb=disk_mb)
+    usual = Options(subnet=subnet, state_dir=state_dir, filesystem=filesystem, detached=True)
+    made: NetnsFleet | QemuFleet | LibvirtFleet
     try:
         match kind:
             case "netns":
-                made = NetnsFleet(name, names, disk_mb=disk_mb, **every_kind)
+                made = NetnsFleet(name, names, disk_mb=disk_mb, **usual)
             case "qemu":
-                made = QemuFleet(name, names, init=init, **every_kind, **virtual)
+                made = QemuFleet(
+                    name, names, hardware=hardware, accel=accel, packages=packages, init=init, **usual
+                )
             case _:
-                made = LibvirtFleet(name, names, uri=uri, **every_kind, **virtual)
+                made = LibvirtFleet(
+                    name, names, uri=uri, hardware=hardware, accel=accel, packages=packages, **usual
+                )
     except FleetError as wrong:  # there is no host yet
         raise InputError(str(wrong)) from wrong
     if isinstance(made, VirtualFleet):

@@ -78,7 +78,7 @@ def test_the_doctor_says_how_to_mend_what_is_missing(
     runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    monkeypatch.setattr("wrackline.fleets.local.disk.FS_IOC_SHUTDOWN", 0x80045878)
+    monkeypatch.setattr("wrackline.fleets.local.look.FS_IOC_SHUTDOWN", 0x80045878)
     done = runner.invoke(doctor, ["netns", "spark"])
     assert done.exit_code == 2
     lines = done.output.splitlines()
