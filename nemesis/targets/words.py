@@ -4,12 +4,13 @@ any of these."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from wrackline.fleets.base import CLIENTS
 
 OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
+_PLACE = re.compile(r"\((.+)-(\d+)\)$")
 COORDINATOR = re.compile(r"coordinator\((group|transaction)\)")
 OF_ENSEMBLE = re.compile(r"(leader|follower)\(zookeeper\)")
 """A ZooKeeper server, by what it is among the others."""
@@ -95,6 +96,15 @@ def coordinator_of(role: str) -> str | None:
     return found[1] if found else None
 
 
+def retold(role: str, names: Mapping[str, str]) -> str:
+    """The role where topics are called otherwise (name here -> name there)."""
+
+    def place(found: re.Match[str]) -> str:
+        return f"({names.get(found[1], found[1])}-{found[2]})"
+
+    return _PLACE.sub(place, role)
+
+
 def needs_metadata(role: str) -> bool:
     """Tells whether the cluster must be asked who has the role."""
     role = plain(role)
@@ -118,6 +128,15 @@ def settled_by_seed(role: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class CastTopic:
+    """What a topic is made of."""
+
+    partitions: int
+    replicas: int
+    """Of each partition."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cast:
     """The nodes that roles may ever name in a run, as its specification says."""
 
@@ -126,10 +145,7 @@ class Cast:
     brokers: int | None
     """None: nobody knows before the run."""
     spares: int
-    topic: str
-    partitions: int
-    replicas: int
-    """Of each partition."""
+    topics: Mapping[str, CastTopic]
     controllers: int | None = None
     """None: nobody knows before the run."""
     coordinated: Collection[str] = ("group", "transaction")
@@ -169,20 +185,31 @@ def never(role: str, cast: Cast) -> str | None:
 
 def _too_many(count: int, role: str, cast: Cast) -> str | None:
     known = {"follower-controllers": (cast.controllers or 99) - 1, ZOOKEEPERS: cast.zookeepers}
-    most = len(hosts_named(role)) or known.get(
-        role, cast.replicas if role.startswith("replicas") else cast.brokers or 99
-    )
+    if role.startswith("replicas") and (found := OF_PARTITION.fullmatch(role)):
+        known[role] = max(one.replicas for one in _meant(cast, found[2]).values())
+    most = len(hosts_named(role)) or known.get(role, cast.brokers or 99)
     return f"there are {most} of them at most" if count > most else None
 
 
 def _no_partition(cast: Cast, kind: str, topic: str | None, partition: str | None) -> str | None:
-    if topic is not None and topic != cast.topic:
-        return f"there is no topic {topic!r}: the run's is {cast.topic!r}, so {kind}({cast.topic}-0)"
-    if topic is not None and int(partition or 0) >= cast.partitions:
+    meant = _meant(cast, topic)
+    if topic is not None and not meant:
+        theirs = " and ".join(map(repr, cast.topics))
+        verb = "is" if len(cast.topics) == 1 else "are"
+        like = " or ".join(f"{kind}({name}-0)" for name in cast.topics)
+        return f"there is no topic {topic!r}: the run's {verb} {theirs}, so {like}"
+    most = max(one.partitions for one in meant.values())
+    if topic is not None and int(partition or 0) >= most:
         return (
-            f"{topic} has no partition {partition}: topic.partitions is {cast.partitions}, "
-            f"the last is {kind}({topic}-{cast.partitions - 1})"
+            f"{topic} has no partition {partition}: topic.partitions is {most}, "
+            f"the last is {kind}({topic}-{most - 1})"
         )
-    if kind not in ("leader", "replicas") and cast.replicas < 2:
-        return f"a partition with one replica has no {kind}: topic.replication_factor is {cast.replicas}"
+    replicas = max(one.replicas for one in meant.values())
+    if kind not in ("leader", "replicas") and replicas < 2:
+        return f"a partition with one replica has no {kind}: topic.replication_factor is {replicas}"
     return None
+
+
+def _meant(cast: Cast, topic: str | None) -> Mapping[str, CastTopic]:
+    """The topics that a role may be of: all where it names none."""
+    return cast.topics if topic is None else {topic: cast.topics[topic]} if topic in cast.topics else {}

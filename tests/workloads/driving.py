@@ -41,8 +41,7 @@ def driven(
         workload = workload_for(spec)(
             spec,
             bootstrap=bootstrap,
-            topic=topic,
-            partitions=partitions,
+            topics={topic: partitions},
             seed=3,
             recorder=recorder,
             enter=enter,

@@ -158,8 +158,7 @@ def nobody_listens(run_dir: Path, spec: LogSpec, unknown: int) -> tuple[list[Row
         workload = LogWorkload(
             spec,
             bootstrap="127.0.0.1:1",
-            topic="log",
-            partitions=PARTITIONS,
+            topics={"log": PARTITIONS},
             seed=3,
             recorder=recorder,
             enter=contextlib.nullcontext,
@@ -201,8 +200,7 @@ def test_an_error_in_our_own_code_ends_the_workload_and_is_reported(tmp_path: Pa
         workload = LogWorkload(
             spec,
             bootstrap="127.0.0.1:1",
-            topic="log",
-            partitions=PARTITIONS,
+            topics={"log": PARTITIONS},
             seed=3,
             recorder=recorder,
             enter=contextlib.nullcontext,

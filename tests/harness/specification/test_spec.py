@@ -18,7 +18,7 @@ LOG_KEYS = (
     "pollers, "
     "enders, records_per_op, reassign_every"
 )
-TOP_KEYS = "name, seed, fleet, system, topic, workload, nemesis, contract"
+TOP_KEYS = "name, seed, fleet, system, topic, topics, workload, nemesis, contract"
 
 MISTAKES = [
     (

@@ -10,7 +10,7 @@ import pytest
 from tests.nemesis.doubles import NODES, cluster, partition
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.words import Cast, check_role, never
+from wrackline.nemesis.targets.words import Cast, CastTopic, check_role, never
 from wrackline.systems.base import ClusterState
 
 STATE = cluster(
@@ -180,7 +180,7 @@ def test_controllers_that_follow() -> None:
         aim("follower-controller")
 
 
-CAST = Cast(("n1", "n2", "n3", "c1"), 3, 0, "log", 2, 3, controllers=1, coordinated=("group",))
+CAST = Cast(("n1", "n2", "n3", "c1"), 3, 0, {"log": CastTopic(2, 3)}, controllers=1, coordinated=("group",))
 
 
 @pytest.mark.parametrize(
