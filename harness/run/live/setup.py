@@ -11,7 +11,7 @@ from wrackline.harness.specification.build import topic_configs
 from wrackline.harness.specification.sections import TopicSpec
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
-from wrackline.nemesis.faults.cluster.admin import MIN_ISR, ChangeConfigSpec
+from wrackline.nemesis.faults.cluster.admin import MIN_ISR, ChangeConfigSpec, Entity
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.release import full_version
 from wrackline.systems.base import System
@@ -42,7 +42,9 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
     """Returns what the judge must know of the run besides its events."""
     configured, usual = spec.system.configured(), spec.every_topic[0].configs  # the others' are the same
     unclean = usual.get(UNCLEAN, configured.unclean_election)
-    meanwhile = [one.spec.texts for one in plan.faults if isinstance(one.spec, ChangeConfigSpec)]
+    changes = [one.spec for one in plan.faults if isinstance(one.spec, ChangeConfigSpec)]
+    meanwhile = [one.texts for one in changes]
+    of_brokers = [one.texts for one in changes if one.entity is Entity.BROKERS]
     every_write = str(usual.get("flush.messages")) == "1"
     return RunInfo(
         test_id=test_id,
@@ -55,7 +57,10 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         workload=spec.workload.name,
         acks=str(spec.workload.acks),
         idempotence=spec.workload.idempotence,
-        topics=tuple(_topic(topic, spec, meanwhile) for topic in spec.every_topic),
+        topics=tuple(  # a fault that changes a topic's settings changes those of the first
+            _topic(topic, spec, of_brokers if number else meanwhile)
+            for number, topic in enumerate(spec.every_topic)
+        ),
         profile=configured.profile,
         defects=configured.defects,
         flush_mode="every-write" if every_write else configured.flush_mode,
