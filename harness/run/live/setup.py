@@ -11,7 +11,8 @@ from wrackline.harness.specification.build import topic_configs
 from wrackline.harness.specification.sections import TopicSpec
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
-from wrackline.nemesis.faults.cluster.admin import MIN_ISR, ChangeConfigSpec, Entity
+from wrackline.nemesis.faults.admin_steps import Entity
+from wrackline.nemesis.faults.cluster.admin import MIN_ISR, ChangeConfigSpec
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.release import full_version
 from wrackline.systems.base import System
