@@ -27,12 +27,12 @@ def record_changes(parts: Parts, recorder: Recorder, topics: Sequence[str], coll
     clocks.write(recorder.run_dir)
     if not isinstance(system, Chronicled):
         return
-    for topic in topics:
-        try:
-            found = system.chronicle(topic, collected)
-        except DeployError as wrong:
-            found = Chronicle("", missing=(str(wrong),))
-        for event in events(found, clocks, topic):
+    try:
+        found = {topic: system.chronicle(topic, collected) for topic in topics}
+    except DeployError as wrong:  # of all or of none: what is polled stands in for all
+        found = dict.fromkeys(topics, Chronicle("", missing=(str(wrong),)))
+    for topic, chronicle in found.items():
+        for event in events(chronicle, clocks, topic):
             recorder.record(event)
 
 
