@@ -40,7 +40,7 @@ from statistics import median
 import yaml
 
 from wrackline.harness.run.live.setup import new_test_id
-from wrackline.harness.specification.build import Parts, build_parts, wanted_topic
+from wrackline.harness.specification.build import Parts, build_parts, cluster_topic
 from wrackline.harness.specification.spec import Spec, parse
 from wrackline.systems.base import Node
 from wrackline.systems.common.on_hosts import on_each
@@ -133,7 +133,7 @@ class Cluster:
         on_each(self.nodes, system.start)  # a voter alone has no quorum, and listens only with one
         system.wait_ready(timeout_s=READY_S)
         took_s = time.monotonic() - began
-        wanted = wanted_topic(spec, spec.topic)
+        wanted = cluster_topic(spec, spec.topic)
         system.create_topic(wanted)
         return took_s
 

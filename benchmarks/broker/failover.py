@@ -38,7 +38,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from wrackline.fleets.folders import folders_of
 from wrackline.harness.run.live.setup import new_test_id
-from wrackline.harness.specification.build import Parts, build_parts, wanted_topic
+from wrackline.harness.specification.build import Parts, build_parts, cluster_topic
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec
 
@@ -266,7 +266,7 @@ def on_fleet(
     spec = parse(_SPEC.format(session_ms=session_ms), "failover.py")
     parts = build_parts(spec, new_test_id(spec.name))
     try:
-        wanted = wanted_topic(spec, spec.topic)
+        wanted = cluster_topic(spec, spec.topic)
         yield OnFleet(parts, wanted), parts.fleet.entered()
     finally:
         parts.fleet.down()

@@ -24,7 +24,7 @@ from pathlib import Path
 from confluent_kafka import KafkaError, Message, Producer
 
 from wrackline.harness.run.live.setup import new_test_id, plan_of, run_info
-from wrackline.harness.specification.build import Parts, build_parts, wanted_topic
+from wrackline.harness.specification.build import Parts, build_parts, cluster_topic
 from wrackline.harness.specification.spec import Spec, parse
 from wrackline.history import Recorder
 from wrackline.workloads.log import LogWorkload
@@ -49,7 +49,7 @@ def cluster(spec: Spec) -> Iterator[Parts]:
         for node in sorted(parts.system.nodes, key=lambda node: node.is_broker):
             parts.system.start(node)
         parts.system.wait_ready()
-        parts.system.create_topic(wanted_topic(spec, spec.topic))
+        parts.system.create_topic(cluster_topic(spec, spec.topic))
         print(f"cluster ready after {time.monotonic() - began:.1f} s")
         yield parts
     finally:

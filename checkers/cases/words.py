@@ -74,9 +74,9 @@ class Words:
             raise CaseError(f"{step!r}: an event is of one topic, not of {' and '.join(sorted(named))}")
         self._topic = named.pop()
 
-    def _part(self, found: str | None) -> int:
+    def _part(self, number: str | None) -> int:
         """The partition of the step's topic, noted down."""
-        partition = int(found or 0)
+        partition = int(number or 0)
         self._topics[self._topic] = max(self._topics.get(self._topic, 1), partition + 1)
         return partition
 

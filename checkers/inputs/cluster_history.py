@@ -70,13 +70,13 @@ class Cluster:
 def cluster_of(control: Sequence[Event], nodes: Mapping[str, str], end_ns: int) -> Cluster:
     """Returns the cluster's own history: what was written down, where anything was."""
     own = [event for event in control if event.process == CONTROL]
-    told = [event.extra or {} for event in own if event.f == CHRONICLE]  # one of each topic
+    chronicles = [event.extra or {} for event in own if event.f == CHRONICLE]  # one of each topic
     exact = exact_spans(own, nodes, end_ns)
     return Cluster(
         exact or polled_spans(own, nodes, end_ns),
         tuple(_recovery(event, nodes) for event in own if event.f == UNCLEAN_RECOVERY),
-        str(told[-1].get("source") or "") if exact and told else "",
-        tuple(dict.fromkeys(line for extra in told for line in texts(extra, "missing"))),
+        str(chronicles[-1].get("source") or "") if exact and chronicles else "",
+        tuple(dict.fromkeys(line for extra in chronicles for line in texts(extra, "missing"))),
     )
 
 

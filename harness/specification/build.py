@@ -19,7 +19,7 @@ from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import RandomSpec
 from wrackline.nemesis.targets.words import retold
 from wrackline.systems.base import Closable, System
-from wrackline.systems.base import TopicSpec as WantedTopic
+from wrackline.systems.base import TopicSpec as ClusterTopic
 from wrackline.systems.spec import Layout
 from wrackline.workloads.log import ClientsSpec
 
@@ -102,9 +102,9 @@ def aimed(fault: FaultSpec, names: Mapping[str, str]) -> FaultSpec:
     return fault.model_copy(update={"target": retold(fault.target, names)})
 
 
-def wanted_topic(spec: Spec, topic: TopicSpec) -> WantedTopic:
+def cluster_topic(spec: Spec, topic: TopicSpec) -> ClusterTopic:
     """A topic of the run, as the cluster takes it."""
-    return WantedTopic(
+    return ClusterTopic(
         topic.name, topic.partitions, topic.replication_factor, topic_configs(topic, spec.workload)
     )
 

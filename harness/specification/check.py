@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wrackline.harness.specification.build import as_run, build_parts, wanted_topic
+from wrackline.harness.specification.build import as_run, build_parts, cluster_topic
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.plugins.registry import Group, entries, named
 from wrackline.systems.base import About, DeployError, Refusal
@@ -58,7 +58,7 @@ def ask_system(spec: Spec, source: str) -> None:
     mistakes: list[str] = []
     for number, topic in enumerate(spec.every_topic):
         section = f"topics[{number}]" if spec.topics else "topic"
-        for refusal in system.refusals(wanted_topic(spec, topic)):
+        for refusal in system.refusals(cluster_topic(spec, topic)):
             mistakes.append(f"{source}: {_place(refusal, section)}: {refusal.problem}")
     if mistakes:
         raise SpecError(*dict.fromkeys(mistakes))

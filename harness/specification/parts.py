@@ -64,11 +64,11 @@ def _topics(spec: Sections) -> Iterator[str]:
     if spec.topics and not spec.workload.takes_topics:
         yield f"topics: the workload {spec.workload.name} uses one topic: give it as topic"
     first, *others = spec.every_topic
-    known: dict[str, str] = {}
+    names: dict[str, str] = {}
     for where, topic in _sections(spec):
         metric = topic.name.replace(".", "_")
-        other = known.setdefault(metric, topic.name)
-        if other == topic.name and known.setdefault(f"name {topic.name}", where) != where:
+        other = names.setdefault(metric, topic.name)
+        if other == topic.name and names.setdefault(f"name {topic.name}", where) != where:
             yield f"{where}.name: there is a topic {topic.name!r} already: give each one of its own"
         elif other != topic.name and spec.system.broker_names() is None:
             yield (
@@ -242,16 +242,16 @@ def _guided(spec: Sections) -> Iterator[str]:
     if guided is None:
         return
     needs, where = NEEDS[guided.name], f"nemesis.guided {guided.name}"
-    meant = [one for one in spec.every_topic if guided.topic in (None, one.name)]
+    matched = [one for one in spec.every_topic if guided.topic in (None, one.name)]
     for ability in (Ability.ROOT, Ability.NETWORK, Ability.POWER):
         if (why := spec.fleet.lacks(ability)) and spec.fleet.hosts:
             yield f"{where} needs {ability}: {why}"
-    if not meant:
+    if not matched:
         names = " and ".join(repr(one.name) for one in spec.every_topic)
         yield (
             f"{where}: there is no topic {guided.topic!r}, the run's {'are' if spec.topics else 'is'} {names}"
         )
-    topic = (meant or spec.every_topic)[0]
+    topic = (matched or spec.every_topic)[0]
     if guided.partition >= topic.partitions:
         yield (
             f"{where}: {topic.name} has no partition {guided.partition}: "

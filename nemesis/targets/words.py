@@ -99,8 +99,8 @@ def coordinator_of(role: str) -> str | None:
 def retold(role: str, names: Mapping[str, str]) -> str:
     """The role where topics are called otherwise (name here -> name there)."""
 
-    def place(found: re.Match[str]) -> str:
-        return f"({names.get(found[1], found[1])}-{found[2]})"
+    def place(match: re.Match[str]) -> str:
+        return f"({names.get(match[1], match[1])}-{match[2]})"
 
     return _PLACE.sub(place, role)
 
@@ -185,31 +185,31 @@ def never(role: str, cast: Cast) -> str | None:
 
 def _too_many(count: int, role: str, cast: Cast) -> str | None:
     known = {"follower-controllers": (cast.controllers or 99) - 1, ZOOKEEPERS: cast.zookeepers}
-    if role.startswith("replicas") and (found := OF_PARTITION.fullmatch(role)):
-        known[role] = max(one.replicas for one in _meant(cast, found[2]).values())
+    if role.startswith("replicas") and (match := OF_PARTITION.fullmatch(role)):
+        known[role] = max(one.replicas for one in _matched(cast, match[2]).values())
     most = len(hosts_named(role)) or known.get(role, cast.brokers or 99)
     return f"there are {most} of them at most" if count > most else None
 
 
 def _no_partition(cast: Cast, kind: str, topic: str | None, partition: str | None) -> str | None:
-    meant = _meant(cast, topic)
-    if topic is not None and not meant:
-        theirs = " and ".join(map(repr, cast.topics))
+    matched = _matched(cast, topic)
+    if topic is not None and not matched:
+        quoted = " and ".join(map(repr, cast.topics))
         verb = "is" if len(cast.topics) == 1 else "are"
         like = " or ".join(f"{kind}({name}-0)" for name in cast.topics)
-        return f"there is no topic {topic!r}: the run's {verb} {theirs}, so {like}"
-    most = max(one.partitions for one in meant.values())
+        return f"there is no topic {topic!r}: the run's {verb} {quoted}, so {like}"
+    most = max(one.partitions for one in matched.values())
     if topic is not None and int(partition or 0) >= most:
         return (
             f"{topic} has no partition {partition}: topic.partitions is {most}, "
             f"the last is {kind}({topic}-{most - 1})"
         )
-    replicas = max(one.replicas for one in meant.values())
+    replicas = max(one.replicas for one in matched.values())
     if kind not in ("leader", "replicas") and replicas < 2:
         return f"a partition with one replica has no {kind}: topic.replication_factor is {replicas}"
     return None
 
 
-def _meant(cast: Cast, topic: str | None) -> Mapping[str, CastTopic]:
+def _matched(cast: Cast, topic: str | None) -> Mapping[str, CastTopic]:
     """The topics that a role may be of: all where it names none."""
     return cast.topics if topic is None else {topic: cast.topics[topic]} if topic in cast.topics else {}

@@ -208,7 +208,7 @@ class Poller(Reading):
         records, corrupt = read_records(polled.records, self.context)
         for record in records:
             self._positions[record.partition] = record.offset + 1
-        self._known |= {(self._topic, partition): at for partition, at in self._positions.items()}
+        self._known.update({(self._topic, partition): at for partition, at in self._positions.items()})
         extra: dict[str, Any] = {"positions": positions_of(self._positions)}
         if corrupt:
             extra["corrupt"] = corrupt

@@ -28,10 +28,10 @@ def record_changes(parts: Parts, recorder: Recorder, topics: Sequence[str], coll
     if not isinstance(system, Chronicled):
         return
     try:
-        found = {topic: system.chronicle(topic, collected) for topic in topics}
+        chronicles = {topic: system.chronicle(topic, collected) for topic in topics}
     except DeployError as wrong:  # of all or of none: what is polled stands in for all
-        found = dict.fromkeys(topics, Chronicle("", missing=(str(wrong),)))
-    for topic, chronicle in found.items():
+        chronicles = dict.fromkeys(topics, Chronicle("", missing=(str(wrong),)))
+    for topic, chronicle in chronicles.items():
         for event in events(chronicle, clocks, topic):
             recorder.record(event)
 

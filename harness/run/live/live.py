@@ -33,7 +33,7 @@ from wrackline.harness.run.live.unexpected_exits import LOOK_EVERY_S, Deaths, do
 from wrackline.harness.run.live.warm import become_steady
 from wrackline.harness.run.live.watch import Watch
 from wrackline.harness.run.runner_events import Account, left_out_lines
-from wrackline.harness.specification.build import Parts, as_run, wanted_topic
+from wrackline.harness.specification.build import Parts, as_run, cluster_topic
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.store import packed
@@ -175,7 +175,7 @@ class LiveRun:
         if isinstance(system, Featured):
             self.recorder.learn(features=system.features())
         for topic in spec.every_topic:
-            system.create_topic(wanted_topic(spec, topic), timeout_s=spec.system.waits.ready_s)
+            system.create_topic(cluster_topic(spec, topic), timeout_s=spec.system.waits.ready_s)
         state = self._wait_full_isr(spec.system.waits.ready_s, "after the topic was created")
         self.assignment.record(state)
         # Each is reported again, and counted, by a power cut that is not proved for it.

@@ -66,18 +66,18 @@ class Assignment:
 
     def record(self, state: ClusterState) -> None:
         """Raises RecordingFailed."""
-        found: dict[str, dict[str, list[int]]] = {topic: {} for topic in self._topics}
+        current: dict[str, dict[str, list[int]]] = {topic: {} for topic in self._topics}
         for one in state.partitions:
-            if one.topic in found:
-                found[one.topic][str(one.partition)] = list(one.replicas)
-        if found == self._last:
+            if one.topic in current:
+                current[one.topic][str(one.partition)] = list(one.replicas)
+        if current == self._last:
             return
         nodes = {str(node.node_id): node.host.name for node in self._system.nodes}
-        for topic, assignment in found.items():
+        for topic, assignment in current.items():
             if assignment != self._last.get(topic):
                 extra = {"assignment": assignment, "nodes": nodes}
                 self._recorder.record(Event(CONTROL, Type.INFO, "assignment", topic=topic, extra=extra))
-        self._last = found
+        self._last = current
         self._recorder.record(cluster_event(state, self._topics))
 
 

@@ -9,7 +9,7 @@ import yaml
 from wrackline.harness.nights.shrinking import shrunk
 from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.run.live.setup import plan_of, run_info
-from wrackline.harness.specification.build import as_run, build_parts, wanted_topic
+from wrackline.harness.specification.build import as_run, build_parts, cluster_topic
 from wrackline.harness.specification.check import ask_system
 from wrackline.harness.specification.spec import Spec, SpecError, parse
 from wrackline.workloads.log import AppendingSpec
@@ -27,7 +27,7 @@ def test_what_a_topic_does_not_say_is_as_in_topic() -> None:
     first, second = spec.every_topic
     assert (first.name, first.partitions, first.configs) == ("a", 4, {"segment.ms": 5000})
     assert (second.name, second.partitions, second.configs) == ("b", 1, {})
-    assert wanted_topic(spec, first).configs["segment.ms"] == "5000"
+    assert cluster_topic(spec, first).configs["segment.ms"] == "5000"
     saved = yaml.safe_load(spec.to_yaml())
     assert Spec.model_validate(saved) == spec
     # Nothing is left to `topic` in what is saved.
