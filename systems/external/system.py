@@ -223,8 +223,10 @@ class ExternalSystem:
         """Raises DeployError also when there is one of this name, and when the cluster gives it settings from
         which another contract would follow."""
         client = self._asked()
-        self._topics = (*self._topics, topic.name)
+        others = self._topics
+        self._topics = (*others, topic.name)
         if any(one.topic == topic.name for one in client.describe().partitions):
+            self._topics = others
             raise DeployError(f"the cluster has a topic {topic.name} already; it is left as it is")
         self._made.append(topic.name)  # also if it is not ready in time
         try:
