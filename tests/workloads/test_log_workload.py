@@ -137,8 +137,7 @@ def nobody_listens(
         workload = LogWorkload(
             spec,
             bootstrap="127.0.0.1:1",
-            topic="log",
-            partitions=PARTITIONS,
+            topics={"log": PARTITIONS},
             seed=3,
             recorder=recorder,
             enter=contextlib.nullcontext,

@@ -24,7 +24,8 @@ _OF_EVERY_LINE: Final = ("time_ns", "mono_ns", "step", "node", "incarnation", "s
 """Of a trace (docs/invariants.md): the same in every line, or a number of the line."""
 _FILES: Final = ("nodes/*/*.log", "nodes/*/trace.jsonl")
 _STAMP: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)[.,](\d{3})")
-_PARTITION: Final = re.compile(rb"(?:partition=|\btp\":\"|[\s\[/\"(])([\w.]+?)(?:-|,)(\d+)\b")
+_PARTITION: Final = re.compile(rb"(?:partition=|\btp\":\"|[\s\[/\"(])([\w.-]+)(?:-|,)(\d+)(?![\w-])")
+"""The name as far as it goes: log-1-0 is partition 0 of log-1, and tells nothing of log-1."""
 
 
 class Tells(Enum):
