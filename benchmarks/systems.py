@@ -40,9 +40,9 @@ from statistics import median
 import yaml
 
 from wrackline.harness.run.live.setup import new_test_id
-from wrackline.harness.specification.build import Parts, build_parts, topic_configs
+from wrackline.harness.specification.build import Parts, build_parts, cluster_topic
 from wrackline.harness.specification.spec import Spec, parse
-from wrackline.systems.base import Node, TopicSpec
+from wrackline.systems.base import Node
 from wrackline.systems.common.on_hosts import on_each
 
 sys.path.insert(0, str(Path(__file__).parent / "broker"))
@@ -133,8 +133,7 @@ class Cluster:
         on_each(self.nodes, system.start)  # a voter alone has no quorum, and listens only with one
         system.wait_ready(timeout_s=READY_S)
         took_s = time.monotonic() - began
-        topic = spec.topic
-        wanted = TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
+        wanted = cluster_topic(spec, spec.topic)
         system.create_topic(wanted)
         return took_s
 

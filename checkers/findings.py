@@ -69,4 +69,3 @@ EXIT_CODES = {
     Verdict.INCONCLUSIVE: 3,
     Verdict.INFRASTRUCTURE: 4,
 }
-USAGE = 2

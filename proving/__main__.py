@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wrackline.checkers.cases.language import CaseError, parse
 from wrackline.proving.model.knobs import TO_MUTATE, Knobs, drawn
-from wrackline.proving.model.made import make, write_events
+from wrackline.proving.model.made import MadeTable, make, write_events
 from wrackline.proving.model.object_events import make_objects, write_objects
 from wrackline.proving.model.objects import ObjectKnobs, drawn_objects
 from wrackline.proving.mutations.catalogue import mutate, mutations
@@ -125,11 +125,7 @@ def _mutated(wanted: str, directory: Path, seed: int) -> str:
         )
     one = chosen[0]
     for number in range(seed, seed + _TRIES):
-        said = (
-            _object(one, directory, number)
-            if isinstance(one, ObjectMutation)
-            else _log(one, directory, number)
-        )
+        said = _put_in(one, directory, number)
         if said is not None:
             return f"{directory}: seed {number}, {one.what}: {said} and nothing else"
     raise ValueError(f"none of the seeds {seed} to {seed + _TRIES - 1} has a place for {one.name}")
@@ -142,22 +138,19 @@ def _spliced(text: str, directory: Path, seed: int) -> str:
     return f"{directory}: seed {seed}, the case {text!r} among others, and nothing else"
 
 
-def _log(one: Mutation, directory: Path, seed: int) -> str | None:
-    made = make(directory.name, seed, one.suited(TO_MUTATE))
-    events = mutate(one, made)
+def _put_in(one: Mutation | ObjectMutation, directory: Path, seed: int) -> str | None:
+    """Writes a history with the anomaly in it. Returns what must be found; None where it has no place."""
+    made: MadeTable
+    if isinstance(one, ObjectMutation):
+        made = make_objects(directory.name, seed, KNOBS[one.workload])
+        events, findings = mutate_objects(one, made), f"{one.anomaly} ({one.rule})"
+    else:
+        made = make(directory.name, seed, one.suited(TO_MUTATE))
+        events, findings = mutate(one, made), ", ".join(sorted(one.findings))
     if events is None:
         return None
     write_events(directory, made.info, events)
-    return ", ".join(sorted(one.findings))
-
-
-def _object(one: ObjectMutation, directory: Path, seed: int) -> str | None:
-    made = make_objects(directory.name, seed, KNOBS[one.workload])
-    events = mutate_objects(one, made)
-    if events is None:
-        return None
-    write_events(directory, made.info, events)
-    return f"{one.anomaly} ({one.rule})"
+    return findings
 
 
 if __name__ == "__main__":

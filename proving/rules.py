@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from wrackline.checkers.exact.log import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
 from wrackline.checkers.inputs.row_groups import ROWS_OF_MEMBERS
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
+from wrackline.proving.model.columns import TOPIC
 
 RULES = frozenset({Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED})
 """What makes a partition not linearizable; the other rules of ``check_log`` are anomalies of their own."""
@@ -32,12 +33,12 @@ class _Partition:
 def violations(
     events: Iterable[Event], partitions: int, *, idempotence: bool, contiguous: bool = True
 ) -> list[list[Violation]]:
-    """Returns for each partition of the (one) topic the violations of ``RULES``. The events are in order
+    """Returns for each partition of the model's topic the violations of ``RULES``. The events are in order
     of ``index``. Where offsets are not ``contiguous``, one without a record proves nothing."""
     seen = [_Partition() for _ in range(partitions)]
     open_: dict[int, Event] = {}
     for event in events:
-        if event.process < 0 or event.f in _OF_GROUPS:
+        if event.process < 0 or event.f in _OF_GROUPS or event.topic not in (None, TOPIC):
             continue
         if event.type is Type.INVOKE:
             if event.process in open_:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 
+from wrackline.checkers.cases.language import TOPIC as OF_A_CASE
 from wrackline.checkers.cases.language import Case
 from wrackline.history.model import Event, Record, RunInfo
 from wrackline.proving.model.made import Made
@@ -35,13 +36,18 @@ def spliced(case: Case, made: Made, seed: int) -> tuple[RunInfo, list[Event]]:
         if not of_made:
             times[event.time_ns] = now
         events.append(replace(event if of_made else _moved(event), index=index, time_ns=now))
-    topics = (*made.info.topics, *(replace(topic, name=TOPIC) for topic in case.info.topics))
+    topics = (*made.info.topics, *(replace(topic, name=_called(topic.name)) for topic in case.info.topics))
     isolation = case.info.isolation or made.info.isolation
     return replace(made.info, topics=topics, isolation=isolation), [_timed(event, times) for event in events]
 
 
+def _called(topic: str | None) -> str:
+    """The case's topic is called after it, and others after both."""
+    return TOPIC if topic in (None, OF_A_CASE) else f"{TOPIC}-{topic}"
+
+
 def _moved(event: Event) -> Event:
-    """The event on the topic of cases, by a process of cases."""
+    """The event on a topic of cases, by a process of cases."""
     extra = dict(event.extra or {})
     if "group" in extra:
         extra["group"] = f"{TOPIC}-{extra['group']}"
@@ -49,7 +55,7 @@ def _moved(event: Event) -> Event:
         extra["txn"] = int(str(extra["txn"])) + TRANSACTIONS
     return replace(
         event,
-        topic=TOPIC,
+        topic=_called(event.topic),
         process=event.process + PROCESSES if event.process >= 0 else event.process,
         records=tuple(_sent_by_a_case(record) for record in event.records),
         extra=extra or event.extra,

@@ -38,7 +38,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from wrackline.fleets.folders import folders_of
 from wrackline.harness.run.live.setup import new_test_id
-from wrackline.harness.specification.build import Parts, build_parts, topic_configs
+from wrackline.harness.specification.build import Parts, build_parts, cluster_topic
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec
 
@@ -264,10 +264,9 @@ def on_fleet(
     """The cluster, and the network that clients must be made in. Its controller has a host of its own."""
     del controller_too
     spec = parse(_SPEC.format(session_ms=session_ms), "failover.py")
-    topic = spec.topic
     parts = build_parts(spec, new_test_id(spec.name))
     try:
-        wanted = TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
+        wanted = cluster_topic(spec, spec.topic)
         yield OnFleet(parts, wanted), parts.fleet.entered()
     finally:
         parts.fleet.down()

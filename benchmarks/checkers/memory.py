@@ -24,7 +24,7 @@ from typing import Any
 import orjson
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.checkers.exact.hard import HARD, LAST, hard
+from tests.checkers.exact.search.hard import HARD, LAST, hard
 from wrackline.checkers.models import Operation, Outcome
 
 KEYS = "kv, 4 keys"

@@ -132,8 +132,7 @@ def drive(target: Target, folder: Path, spec: LogSpec, seconds: float) -> None:
         workload = LogWorkload(
             spec,
             bootstrap=target.bootstrap,
-            topic="log",
-            partitions=PARTITIONS,
+            topics={"log": PARTITIONS},
             seed=1,
             recorder=recorder,
             enter=contextlib.nullcontext,

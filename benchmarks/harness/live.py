@@ -24,10 +24,9 @@ from pathlib import Path
 from confluent_kafka import KafkaError, Message, Producer
 
 from wrackline.harness.run.live.setup import new_test_id, plan_of, run_info
-from wrackline.harness.specification.build import Parts, build_parts, topic_configs
+from wrackline.harness.specification.build import Parts, build_parts, cluster_topic
 from wrackline.harness.specification.spec import Spec, parse
 from wrackline.history import Recorder
-from wrackline.systems.base import TopicSpec
 from wrackline.workloads.log import LogWorkload
 
 SPEC = """
@@ -50,10 +49,7 @@ def cluster(spec: Spec) -> Iterator[Parts]:
         for node in sorted(parts.system.nodes, key=lambda node: node.is_broker):
             parts.system.start(node)
         parts.system.wait_ready()
-        topic = spec.topic
-        parts.system.create_topic(
-            TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
-        )
+        parts.system.create_topic(cluster_topic(spec, spec.topic))
         print(f"cluster ready after {time.monotonic() - began:.1f} s")
         yield parts
     finally:
@@ -160,8 +156,7 @@ def recorded(spec: Spec, parts: Parts, seconds: float) -> None:
         workload = LogWorkload(
             spec.workload,
             bootstrap=parts.system.bootstrap(),
-            topic=spec.topic.name,
-            partitions=spec.topic.partitions,
+            topics={spec.topic.name: spec.topic.partitions},
             seed=1,
             recorder=recorder,
             enter=parts.fleet.entered,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
@@ -125,22 +125,9 @@ def parse(values: Mapping[str, Any]) -> Settings:
     if role == COMBINED:
         return _parse_combined(given)
     if role not in ROLES:
-        raise ConfigError(
-            f"role = {role!r}; it must be one of: {', '.join(sorted((*ROLES, COMBINED)))}", key="role"
-        )
-    node_type = ROLES[role]
-    node_keys = {spec.name for spec in fields(node_type)}
-    shell_keys = {spec.name for spec in fields(ShellSettings)}
-    for key in given:
-        if key not in node_keys | shell_keys:
-            raise ConfigError(
-                f"unknown key {key!r}{_similar(key, _keys_of_any_role())} (role {role})", key=key
-            )
-    node: Any = _build(node_type, {key: value for key, value in given.items() if key in node_keys})
-    shell: ShellSettings = _build(
-        ShellSettings, {key: value for key, value in given.items() if key in shell_keys}
-    )
-    settings = Settings(role, node, shell)
+        raise _no_choice("role", role, sorted((*ROLES, COMBINED)))
+    _refuse_unknown(given, _keys(ROLES[role], ShellSettings), role)
+    settings = Settings(role, _build(ROLES[role], given), _build(ShellSettings, given))
     _check(settings)
     return settings
 
@@ -154,27 +141,20 @@ def _with_preset(values: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(values)
     preset = given.pop("preset", "kafka")
     if preset not in PRESETS:
-        raise ConfigError(
-            f"preset = {preset!r}; it must be one of: {', '.join(sorted(PRESETS))}", key="preset"
-        )
+        raise _no_choice("preset", preset, sorted(PRESETS))
     return given if given.get("role") == "controller" else {**PRESETS[preset], **given}
 
 
 def _parse_combined(given: dict[str, Any]) -> Settings:
     """The settings of the broker, with those of the controller in them."""
-    shell_keys, broker_keys, controller_keys = (
-        {spec.name for spec in fields(kind)} for kind in (ShellSettings, BrokerConfig, ControllerConfig)
-    )
-    known = shell_keys | broker_keys | controller_keys | {"controller_id"}
-    for key in given:
-        if key not in known:
-            raise ConfigError(f"unknown key {key!r}{_similar(key, known)} (role {COMBINED})", key=key)
+    broker_keys, controller_keys = _keys(BrokerConfig, ShellSettings), _keys(ControllerConfig, ShellSettings)
+    _refuse_unknown(given, broker_keys | controller_keys | {"controller_id"}, COMBINED)
     if "controller_id" not in given:
         raise ConfigError(
             "missing key 'controller_id': the combined node's own id among controllers", key="controller_id"
         )
     controller_id = _convert("controller_id", given.pop("controller_id"), int)
-    broker = parse({"role": "broker", **{k: v for k, v in given.items() if k in shell_keys | broker_keys}})
+    broker = parse({"role": "broker", **{k: v for k, v in given.items() if k in broker_keys}})
     if controller_id == broker.node.node_id:
         raise ConfigError(f"controller_id {controller_id} is node_id too; each of the two needs its own")
     own = next((one for one in broker.node.controllers if one.node_id == controller_id), None)
@@ -182,7 +162,7 @@ def _parse_combined(given: dict[str, Any]) -> Settings:
         raise ConfigError(f"controller_id {controller_id} is not among controllers")
     controller = parse(
         {
-            **{key: value for key, value in given.items() if key in shell_keys | controller_keys},
+            **{key: value for key, value in given.items() if key in controller_keys},
             "role": "controller",
             "node_id": controller_id,
             "host": own.host,
@@ -195,17 +175,26 @@ def _parse_combined(given: dict[str, Any]) -> Settings:
     return replace(broker, role=COMBINED, controller=controller)
 
 
-def _keys_of_any_role() -> set[str]:
-    """A system hands one mapping to all its nodes: a broker is given a controller's key that is misspelt."""
-    return {spec.name for kind in (ShellSettings, *ROLES.values()) for spec in fields(kind)}
+def _keys(*kinds: type) -> set[str]:
+    return {spec.name for kind in kinds for spec in fields(kind)}
 
 
-def _similar(key: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    return f", did you mean {close[0]!r}?" if close else ""
+def _refuse_unknown(given: Iterable[str], known: set[str], role: str) -> None:
+    """Raises ConfigError. The key that is proposed may be of another role: a system hands one mapping to all
+    its nodes, and a broker is given a controller's key that is misspelt."""
+    for key in given:
+        if key not in known:
+            close = difflib.get_close_matches(key, known | _keys(ShellSettings, *ROLES.values()), n=1)
+            proposal = f", did you mean {close[0]!r}?" if close else ""
+            raise ConfigError(f"unknown key {key!r}{proposal} (role {role})", key=key)
+
+
+def _no_choice(key: str, value: object, choices: Iterable[object]) -> ConfigError:
+    return ConfigError(f"{key} = {value!r}; it must be one of: {', '.join(map(str, choices))}", key=key)
 
 
 def _build(kind: type, given: Mapping[str, Any]) -> Any:
+    """Makes the dataclass of its keys among ``given``."""
     hints = get_type_hints(kind)
     specs: tuple[Field[Any], ...] = fields(kind)
     missing = [
@@ -215,7 +204,7 @@ def _build(kind: type, given: Mapping[str, Any]) -> Any:
     ]
     if missing:
         raise ConfigError(f"missing key {missing[0]!r}", key=missing[0])
-    return kind(**{key: _convert(key, value, hints[key]) for key, value in given.items()})
+    return kind(**{key: _convert(key, value, hints[key]) for key, value in given.items() if key in hints})
 
 
 def _convert(key: str, value: object, hint: Any) -> Any:
@@ -247,8 +236,7 @@ def _convert_enum(key: str, value: object, kind: type[Enum]) -> Enum:
     try:
         return kind(value)
     except ValueError:
-        choices = ", ".join(str(member.value) for member in kind)
-        raise ConfigError(f"{key} = {value!r}; it must be one of: {choices}", key=key) from None
+        raise _no_choice(key, value, (member.value for member in kind)) from None
 
 
 def _endpoint(key: str, text: str) -> Endpoint:
@@ -302,10 +290,7 @@ def _check(settings: Settings) -> None:
             key="replication_port",
         )
     if settings.shell.log_level.upper() not in _LOG_LEVELS:
-        raise ConfigError(
-            f"log_level = {settings.shell.log_level!r}; it must be one of: {', '.join(_LOG_LEVELS)}",
-            key="log_level",
-        )
+        raise _no_choice("log_level", settings.shell.log_level, _LOG_LEVELS)
 
 
 def _check_zookeeper(servers: str) -> None:

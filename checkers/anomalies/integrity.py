@@ -228,21 +228,30 @@ def phantom(at: Places) -> Iterator[Finding]:
     "misrouted",
     Family.INTEGRITY,
     "–",
-    "a value was read from another partition than it was sent to",
+    "a value was read from another topic or partition than it was sent to",
     breaks=Promise.ALWAYS,
     marks=[ELSEWHERE],
     explained_by=IN_ANY_ORDER,
 )
 def misrouted(at: Places) -> Iterator[Finding]:
+    """Yields a finding for each record that is elsewhere than it was sent to. ``where``: ``topic`` where the
+    topic is another one, and not only the partition."""
     for c in at.each(ELSEWHERE):
         home = at.run.of_number.get(c.sent_log)
         if home is None:
             continue
+        other = home.topic != at.log.topic
+        there = (
+            f"in another topic, at offset {c.offset:,} of {at.log}"
+            if other
+            else (f"at offset {c.offset:,} of {at.log}")
+        )
         yield at.finding(
             c,
             operations=[c.invoke_index, c.poll_index, c.final_index, c.replica_index],
+            where="topic" if other else None,
             sentence=f"Value {at.run.value(c.value)} was sent to {home} at {seconds(c.invoke_ns)}, but it is "
-            f"at offset {c.offset:,} of {at.log} (seen by {_seen_by(c)})",
+            f"{there} (seen by {_seen_by(c)})",
             since_ns=c.invoke_ns,
             until_ns=_seen_ns(c),
         )

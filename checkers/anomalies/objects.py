@@ -103,14 +103,18 @@ def register_not_linearizable(at: Places) -> Iterator[Finding]:
     for wrong in wrong_values(at, REGISTER):
         others = wrong.contradicted - 1
         like_it = f" ({others:,} other values contradict it too)" if others > 0 else ""
-        yield at.finding(
-            value=wrong.found.value,
-            operations=wrong.indexes,
-            where=str(wrong.rule),
-            sentence=f"{at.log} is not a linearizable register: {_why_of_register(wrong, at.run)}{like_it}",
-            since_ns=wrong.begin_ns,
-            until_ns=wrong.end_ns,
-        )
+        yield _finding(at, wrong, f"register: {_why_of_register(wrong, at.run)}{like_it}")
+
+
+def _finding(at: Places, wrong: WrongValue, why: str) -> Finding:
+    return at.finding(
+        value=wrong.found.value,
+        operations=wrong.indexes,
+        where=str(wrong.rule),
+        sentence=f"{at.log} is not a linearizable {why}",
+        since_ns=wrong.begin_ns,
+        until_ns=wrong.end_ns,
+    )
 
 
 def _why_of_register(wrong: WrongValue, run: AboutRun) -> str:
@@ -156,14 +160,7 @@ mark(QUEUE)  # set where they are found (wrackline.checkers.engine.objects.value
 def queue_not_linearizable(at: Places) -> Iterator[Finding]:
     """One per culprit: a value that came out wrongly or never, or an empty answer that was not true."""
     for wrong in wrong_values(at, QUEUE):
-        yield at.finding(
-            value=wrong.found.value,
-            operations=wrong.indexes,
-            where=str(wrong.rule),
-            sentence=f"{at.log} is not a linearizable queue: {_why_of_queue(wrong, at.run)}",
-            since_ns=wrong.begin_ns,
-            until_ns=wrong.end_ns,
-        )
+        yield _finding(at, wrong, f"queue: {_why_of_queue(wrong, at.run)}")
 
 
 def _why_of_queue(wrong: WrongValue, run: AboutRun) -> str:

@@ -37,6 +37,7 @@ parts steps.
                             where that was asked for)
 ``p: txn 1 by x a@0``       its transactional id is x
 ``p: a@0 of x``             a has the key x. The topic is then a compacted one
+``q: b@log-1-0/2``          a step of another topic, ``log-1``: its partition 0, offset 2 (also below)
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
                             ``final 1/``; ``from 3``: the log begins there
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR;
@@ -55,13 +56,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from wrackline.checkers.cases.words import STEP_NS, TOPIC, CaseError, Words
+from wrackline.checkers.cases.words import PART, STEP_NS, TOPIC, CaseError, Words
 from wrackline.history.labels import CONSUMERS
 from wrackline.history.model import CORRUPT, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo, Type
 
 __all__ = ["STEP_NS", "TOPIC", "Case", "CaseError", "parse", "steps"]
 
-_READER = 900
+_READER, _MOST = 900, 20
+"""The first process of final reads, and of how many partitions of a topic there may be some."""
 _WORKLOADS = {"read": "register", "dequeue": "queue"}
 _HOSTS = {"1": "n1", "2": "n2", "3": "n3"}
 _PROTOCOLS = ("eager", "cooperative", "consumer")
@@ -97,10 +99,9 @@ class Case(Words):
             idempotence=self.idempotence,
             reads="" if self.workload == "log" else "marker",
             isolation=self._isolation,
-            topics=(
-                TopicInfo(
-                    TOPIC, self._partitions, 3, 2, contiguous=not self._compacted, compacted=self._compacted
-                ),
+            topics=tuple(
+                TopicInfo(name, partitions, 3, 2, contiguous=not self._compacted, compacted=self._compacted)
+                for name, partitions in self._topics.items()
             ),
             nodes=_HOSTS,
         )
@@ -112,6 +113,7 @@ class Case(Words):
         if found is None:
             raise CaseError(f"{step!r}: neither 'process: ...' nor 'n1 holds ...' nor 'final ...'")
         rest = found["rest"].strip()
+        self._of_topic(rest)
         if found["host"]:
             self._holds(found["host"], rest.split(), step)
         elif found["final"]:
@@ -286,7 +288,7 @@ class Case(Words):
             raise CaseError(f"{step!r}: {f!r} gives one record (a@0), 'nothing' or '!' where it ends")
         record = self._record(words[0], step) if complete and words[0] not in ("nothing", "!") else None
         partition = record.partition if record else int(place)
-        self._partitions = max(self._partitions, partition + 1)
+        self._part(str(partition))
         if invoke:
             self._event(process, Type.INVOKE, f, partition=partition)
         if complete and words[0] == "!":
@@ -305,12 +307,14 @@ class Case(Words):
 
     def _final(self, words: list[str], step: str) -> None:
         words, flags = self._flags(words, ("to", "from"), ("short",), step)
-        partition = int(words.pop(0)[:-1]) if words and re.fullmatch(r"\d+/", words[0]) else None
+        named = re.fullmatch(PART, words[0]) if words else None
+        partition = None if named is None else self._part(named["part"])
+        words = words if named is None else words[1:]
         held = tuple(self._record(word, step) for word in words)
         partition = partition if partition is not None else held[0].partition if held else 0
         start = flags.get("from", 0)
         end = flags.get("to", held[-1].offset + 1 if held else start)
-        reader = _READER + partition
+        reader = _READER + partition + _MOST * list(self._topics).index(self._topic)
         whole = "short" not in flags
         reached = max(end if whole else start, *(record.offset + 1 for record in held), start)
         extra: dict[str, object] = {"positions": {str(partition): reached}, "asked": True}

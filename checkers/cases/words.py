@@ -19,10 +19,13 @@ from wrackline.history.model import (
 
 TOPIC = "log"
 STEP_NS = 1_000_000
+PART = r"(?:[a-z][\w.-]*-)?(?P<part>\d+)/"
+"""A partition, of another topic where one is named."""
+_NAMED = re.compile(r"(?:^|[@ (])([a-z][\w.-]*)-\d+/")
 _RECORD = re.compile(
-    r"(?P<value>\w+|#|~)(?:@(?:(?P<part>\d+)/)?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+|-))?)?(?P<mark>[?!+]?)\Z"
+    rf"(?P<value>\w+|#|~)(?:@(?:{PART})?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+|-))?)?(?P<mark>[?!+]?)\Z"
 )
-_OFFSET = re.compile(r"(?:(\d+)/)?(\d+|\?|none)\Z")
+_OFFSET = re.compile(rf"(?:{PART})?(?P<offset>\d+|\?|none)\Z")
 _CODES = {"?": UNKNOWN, "!": FAILED, "+": ACKED_WITHOUT_OFFSET}
 
 
@@ -36,7 +39,10 @@ class Words:
 
     events: list[Event] = field(default_factory=list, kw_only=True)
     _values: dict[str, int] = field(default_factory=dict, kw_only=True)
-    _partitions: int = field(default=1, kw_only=True)
+    _topic: str = field(default=TOPIC, kw_only=True)
+    """Of the step."""
+    _topics: dict[str, int] = field(default_factory=lambda: {TOPIC: 1}, kw_only=True)
+    """Name -> partitions."""
 
     def _flags(
         self, words: list[str], valued: tuple[str, ...], bare: tuple[str, ...], step: str
@@ -61,28 +67,37 @@ class Words:
             raise CaseError(f"{step!r}: an offset must follow (3, 1/5, 1/none)")
         return [(partition, offset) for partition, offset in found if offset is not None]
 
+    def _of_topic(self, step: str) -> None:
+        """The topic that the step is about: the one that it names, which is one at most. Raises CaseError."""
+        named = set(_NAMED.findall(step)) or {TOPIC}
+        if len(named) > 1:
+            raise CaseError(f"{step!r}: an event is of one topic, not of {' and '.join(sorted(named))}")
+        self._topic = named.pop()
+
+    def _part(self, number: str | None) -> int:
+        """The partition of the step's topic, noted down."""
+        partition = int(number or 0)
+        self._topics[self._topic] = max(self._topics.get(self._topic, 1), partition + 1)
+        return partition
+
     def _offset(self, word: str, step: str) -> tuple[int, int | None]:
         found = _OFFSET.match(word)
         if found is None:
             raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
-        partition = int(found[1] or 0)
-        self._partitions = max(self._partitions, partition + 1)
-        return partition, {"?": None, "none": -1}[found[2]] if not found[2].isdigit() else int(found[2])
+        partition, at = self._part(found["part"]), found["offset"]
+        return partition, {"?": None, "none": -1}[at] if not at.isdigit() else int(at)
 
     def _place(self, word: str, step: str) -> tuple[int, int]:
-        found = re.fullmatch(r"(?:(\d+)/)?(\d+)", word)
-        if found is None:
+        partition, offset = self._offset(word, step)
+        if offset is None or offset < 0:
             raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
-        partition = int(found[1] or 0)
-        self._partitions = max(self._partitions, partition + 1)
-        return partition, int(found[2])
+        return partition, offset
 
     def _record(self, word: str, step: str, *, sent: bool = False, epoch: int = 0) -> Record:
         found = _RECORD.match(word)
         if found is None:
             raise CaseError(f"{step!r}: {word!r} is no record (a@0, a@1/0, a@0^3, a?, a!, a+)")
-        partition = int(found["part"] or 0)
-        self._partitions = max(self._partitions, partition + 1)
+        partition = self._part(found["part"])
         if found["offset"] not in (None, "?"):
             offset = int(found["offset"])
         elif sent:
@@ -100,5 +115,5 @@ class Words:
     def _event(self, process: int, kind: Type, f: str, **columns: object) -> None:
         index = len(self.events)
         time = (index + 1) * STEP_NS
-        made = Event(process, kind, f, topic=TOPIC, index=index, time_ns=time, **columns)  # type: ignore[arg-type]
+        made = Event(process, kind, f, topic=self._topic, index=index, time_ns=time, **columns)  # type: ignore[arg-type]
         self.events.append(made)

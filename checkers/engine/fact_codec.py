@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from wrackline.checkers.engine.facts import KIND_OF, ROWS, Kind
+from wrackline.checkers.engine.facts import KIND_OF, Kind
 from wrackline.checkers.inputs.table import Ints, T, Table, pack, plain, unpack
 
 VALUES, AGAIN = -(1 << 60), 1 - (1 << 60)
@@ -48,12 +48,14 @@ class Packed(NamedTuple):
     data: bytes
 
     def rows(self) -> Table[Ints]:
-        """Decodes the facts. Notes are none (KeyError)."""
-        return unpack(self.data, self.size, ROWS[self.kind])
+        """Decodes the facts. Raises TypeError for notes, which are none."""
+        if self.kind.table is None:
+            raise TypeError(f"{self.kind.name} has no rows")
+        return unpack(self.data, self.size, self.kind.table)
 
     def rows_of(self, kind: type[T]) -> T:
         """Decodes the facts, which are known to be of this kind."""
-        if ROWS[self.kind] is not plain(kind):
+        if self.kind.table is not plain(kind):
             raise TypeError(f"rows of {self.kind.name} are no {kind.__name__}")
         return unpack(self.data, self.size, kind)
 

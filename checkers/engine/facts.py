@@ -7,7 +7,7 @@ a log travel together (wrackline.checkers.engine.fact_codec), so that few of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import cast
@@ -16,7 +16,7 @@ import numpy as np
 
 from wrackline.checkers.engine import object_facts
 from wrackline.checkers.engine.candidates import Candidate, Entry, Proof, SentBelow
-from wrackline.checkers.inputs.table import Bools, C, Ints, T, Table, concatenated, plain
+from wrackline.checkers.inputs.table import NONE, Bools, C, Ints, T, Table, concatenated, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,78 +301,54 @@ class Summary(Table[C]):
 
 
 class Kind(IntEnum):
-    """The kinds of rows and notes that travel together; ``ROWS`` names the table of each, where its
-    meaning is said."""
+    """The kinds of rows and notes that travel together, each with its table, where its meaning is said. Facts
+    of one place are sorted by them."""
 
-    NOTE = 0
-    """Not a table: counts and problems as JSON."""
-    FINAL = 1
-    POLL = 2
-    HELD = 3
-    ACK = 4
-    END = 5
-    END_ASKED = 6
-    JUMP = 7
-    SESSION = 8
-    FLOOR = 9
-    EPOCH = 10
-    EDGE = 11
-    GAP = 12
-    COUNT = 13
-    UNPLACED = 14
-    SENT = 15
-    CANDIDATE = 16
-    SUMMARY = 17
-    PUT = 18
-    GET = 19
-    UNSURE_GET = 20
-    EMPTY = 21
-    ZONE = 22
-    LIFE = 23
-    ZONE_SUMMARY = 24
-    LIFE_SUMMARY = 25
-    EARLIEST_DEQUEUE = 26
-    UNCONSUMED = 27
-    CONTRADICTION = 28
-    PLACED = 29
-    IN_FINAL = 30
-    EVENTS = 31
-    """Not a table: events as Arrow's bytes; ``size`` is the index of the first."""
+    table: type[Table[Ints]] | None
+
+    def __new__(cls, table: type[Table[Ints]] | None = None) -> Kind:
+        number = len(cls.__members__)
+        kind = int.__new__(cls, number)
+        kind._value_, kind.table = number, table
+        return kind
+
+    NOTE = (None,)
+    """Counts and problems as JSON."""
+    FINAL = (Final,)
+    POLL = (Poll,)
+    HELD = (Held,)
+    ACK = (Ack,)
+    END = (End,)
+    END_ASKED = (EndAsked,)
+    JUMP = (Jump,)
+    SESSION = (Session,)
+    FLOOR = (Floor,)
+    EPOCH = (Epoch,)
+    EDGE = (Edge,)
+    GAP = (Gap,)
+    COUNT = (Count,)
+    UNPLACED = (Unplaced,)
+    SENT = (Sent,)
+    CANDIDATE = (Candidate,)
+    SUMMARY = (Summary,)
+    PUT = (object_facts.Put,)
+    GET = (object_facts.Get,)
+    UNSURE_GET = (object_facts.UnsureGet,)
+    EMPTY = (object_facts.Empty,)
+    ZONE = (object_facts.Zone,)
+    LIFE = (object_facts.Life,)
+    ZONE_SUMMARY = (object_facts.ZoneSummary,)
+    LIFE_SUMMARY = (object_facts.LifeSummary,)
+    EARLIEST_DEQUEUE = (object_facts.EarliestDequeue,)
+    UNCONSUMED = (object_facts.Unconsumed,)
+    CONTRADICTION = (object_facts.Contradiction,)
+    PLACED = (Placed,)
+    IN_FINAL = (InFinal,)
+    EVENTS = (None,)
+    """Events as Arrow's bytes; ``size`` is the index of the first."""
 
 
-ROWS: Mapping[Kind, type[Table[Ints]]] = {
-    Kind.FINAL: Final,
-    Kind.POLL: Poll,
-    Kind.HELD: Held,
-    Kind.ACK: Ack,
-    Kind.END: End,
-    Kind.END_ASKED: EndAsked,
-    Kind.JUMP: Jump,
-    Kind.SESSION: Session,
-    Kind.FLOOR: Floor,
-    Kind.EPOCH: Epoch,
-    Kind.EDGE: Edge,
-    Kind.GAP: Gap,
-    Kind.COUNT: Count,
-    Kind.UNPLACED: Unplaced,
-    Kind.SENT: Sent,
-    Kind.CANDIDATE: Candidate,
-    Kind.SUMMARY: Summary,
-    Kind.PUT: object_facts.Put,
-    Kind.GET: object_facts.Get,
-    Kind.UNSURE_GET: object_facts.UnsureGet,
-    Kind.EMPTY: object_facts.Empty,
-    Kind.ZONE: object_facts.Zone,
-    Kind.LIFE: object_facts.Life,
-    Kind.ZONE_SUMMARY: object_facts.ZoneSummary,
-    Kind.LIFE_SUMMARY: object_facts.LifeSummary,
-    Kind.EARLIEST_DEQUEUE: object_facts.EarliestDequeue,
-    Kind.UNCONSUMED: object_facts.Unconsumed,
-    Kind.CONTRADICTION: object_facts.Contradiction,
-    Kind.PLACED: Placed,
-    Kind.IN_FINAL: InFinal,
-}
-KIND_OF: Mapping[type[Table[Ints]], Kind] = {rows: kind for kind, rows in ROWS.items()}
+KIND_OF: Mapping[type[Table[Ints]], Kind] = {kind.table: kind for kind in Kind if kind.table is not None}
 
 
 class Facts:
@@ -405,3 +381,14 @@ def grouped(*keys: Ints) -> tuple[Ints, Bools, Bools]:
         changes |= np.diff(key[order]) != 0
     edge = np.ones(min(1, len(order)), dtype=bool)
     return order, np.concatenate([edge, changes]), np.concatenate([changes, edge])
+
+
+def each_group(*keys: Ints) -> Iterator[Ints]:
+    """Yields group by group the rows that agree in all keys, in their order."""
+    order, starts, _ = grouped(*keys)
+    yield from np.split(order, np.flatnonzero(starts)[1:]) if len(order) else ()
+
+
+def table_at(table: T, rows: Ints) -> T:
+    """The table at these rows; NONE in all columns where a row is negative."""
+    return type(table).of_columns([np.append(column, NONE)[rows] for column in table.columns()])

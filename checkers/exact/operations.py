@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,24 @@ class Columns:
         return Columns(self.puts[at], self.value[at], self.inv[at], self.ret[at], self.failed[at])
 
 
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """One culprit. ``rows``: the operations that prove it, in order of invocation: at most six of a register,
+    two to four of a queue, or for its rule NOT_EMPTY the answer and the enqueues and dequeues of the fewest
+    values that cover it."""
+
+    rule: StrEnum
+    """A ``Rule`` of wrackline.checkers.exact.register or of wrackline.checkers.exact.queue."""
+    value: int
+    """Of the culprit: what a queue gave wrongly, or never, NOTHING for an empty answer; of a register's zones
+    the value whose zone reaches over the other's."""
+    other: int | None
+    """One value that it contradicts; for a queue's rule LOST, one that overtook it."""
+    contradicted: int
+    """How many values it contradicts (0 for the rules about one value)."""
+    rows: tuple[int, ...]
+
+
 def columns(rows: Iterable[tuple[bool, int, int, int] | tuple[bool, int, int, int, bool]]) -> Columns:
     """Makes columns from tuples (puts, value, inv, ret[, failed])."""
     table = np.array([(*row, False)[:5] for row in rows], dtype=np.int64).reshape(-1, 5)
@@ -81,6 +100,23 @@ def find(keys: Ints, wanted: Ints) -> Ints:
         return np.full(len(wanted), -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, at, -1)
+
+
+def by_invocation(table: Columns, rows: Iterable[int]) -> tuple[int, ...]:
+    """The rows in the order of their invocations."""
+    return tuple(sorted(rows, key=lambda row: (int(table.inv[row]), row)))
+
+
+def never_put(table: Columns, gets: Ints, order: Ints) -> list[tuple[int, ...]]:
+    """The rows that prove each value among these gets, which nobody put: a put that failed, if there is one,
+    and the get that comes first by ``order``."""
+    failed = np.flatnonzero(table.puts & table.failed)
+    failed = first_of_each(table.value[failed], failed, table.inv[failed])
+    firsts = first_of_each(table.value[gets], gets, order[gets])
+    puts = find(table.value[failed], table.value[firsts]).tolist()
+    return [
+        (row,) if at < 0 else (int(failed[at]), row) for row, at in zip(firsts.tolist(), puts, strict=True)
+    ]
 
 
 def first_of_each(keys: Ints, rows: Ints, order: Ints) -> Ints:

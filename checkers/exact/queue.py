@@ -13,7 +13,7 @@ exact: what must be gone by some moment is always the values enqueued before ano
 that order.
 
 In the judge the same functions look at some values (``lives_of``: wrackline.checkers.engine.objects.values)
-and at an interval of time (``overtaken``, ``covered``: wrackline.checkers.engine.objects.times) at once.
+and at an interval of time (``disordered``, ``covered``: wrackline.checkers.engine.objects.times) at once.
 
 (Bad patterns: Henzinger, Sezgin & Vafeiadis, CONCUR 2013; Bouajjani et al., ICALP 2015. tests/checkers holds
 this module against brute force, and against Knossos where there is one.)
@@ -32,9 +32,12 @@ from wrackline.checkers.exact.operations import (
     NEVER,
     NOTHING,
     Columns,
+    Contradiction,
     Ints,
+    by_invocation,
     find,
     first_of_each,
+    never_put,
     refuse_repeats,
 )
 
@@ -54,21 +57,6 @@ class Rule(StrEnum):
     """A value never came out, though one that went in later did."""
     NOT_EMPTY = "not empty"
     """The queue was said to be empty, though at every moment of the answer some value was in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """One culprit. ``rows``: the operations that prove it, in order of invocation. Two to four, or for
-    NOT_EMPTY the answer and the enqueues and dequeues of the fewest values that cover it."""
-
-    rule: Rule
-    value: int
-    """Of the culprit: what came out wrongly, or never. NOTHING for an empty answer."""
-    other: int | None
-    """A value that was overtaken by it; for LOST, one that overtook it."""
-    contradicted: int
-    """How many values it overtook."""
-    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +103,25 @@ def lives_of(table: Columns) -> tuple[list[Contradiction], Lives]:
 
 
 def _unknown(table: Columns, gets: Ints) -> list[Contradiction]:
-    failed = np.flatnonzero(table.puts & table.failed)
-    failed = first_of_each(table.value[failed], failed, table.inv[failed])
-    firsts = first_of_each(table.value[gets], gets, table.inv[gets])
-    found = []
-    for row, at in zip(firsts.tolist(), find(table.value[failed], table.value[firsts]).tolist(), strict=True):
-        rows = (row,) if at < 0 else (int(failed[at]), row)
-        rule = Rule.GARBAGE if at < 0 else Rule.ABORTED
-        found.append(Contradiction(rule, int(table.value[row]), None, 0, _sorted(table, rows)))
-    return found
+    return [
+        Contradiction(
+            Rule.GARBAGE if len(rows) == 1 else Rule.ABORTED,
+            int(table.value[rows[-1]]),
+            None,
+            0,
+            by_invocation(table, rows),
+        )
+        for rows in never_put(table, gets, table.inv)
+    ]
 
 
 def _twice(table: Columns, gets: Ints, firsts: Ints) -> list[Contradiction]:
     others = np.setdiff1d(gets, firsts, assume_unique=True)
     seconds = first_of_each(table.value[others], others, table.inv[others])
-    by_value = find(table.value[firsts], table.value[seconds])
+    first = firsts[find(table.value[firsts], table.value[seconds])]
     return [
-        Contradiction(Rule.TWICE, int(table.value[row]), None, 0, _sorted(table, (int(firsts[at]), row)))
-        for row, at in zip(seconds.tolist(), by_value.tolist(), strict=True)
+        Contradiction(Rule.TWICE, int(table.value[row]), None, 0, by_invocation(table, (row, before)))
+        for row, before in zip(seconds.tolist(), first.tolist(), strict=True)
     ]
 
 
@@ -146,7 +135,7 @@ def _lives(table: Columns, puts: Ints, firsts: Ints) -> tuple[Lives, list[Contra
     ei, er = table.inv[puts], table.ret[puts]
     early = dr < ei
     found = [
-        Contradiction(Rule.FUTURE, int(table.value[p]), None, 0, _sorted(table, (int(p), int(g))))
+        Contradiction(Rule.FUTURE, int(table.value[p]), None, 0, by_invocation(table, (int(p), int(g))))
         for p, g in zip(puts[early].tolist(), got[early].tolist(), strict=True)
     ]
     keep = ~early & ((got >= 0) | (er != NEVER))
@@ -164,9 +153,32 @@ def taken_by_unsure(er: Ints, unsure: Ints, before: int = 0) -> Ints:
 
 
 def _order(table: Columns, lives: Lives) -> list[Contradiction]:
-    late, by = overtaken(lives.er, lives.di, lives.ei, lives.dr)
+    every, found = np.arange(len(lives.put)), []
+    for rule, one, other, count in disordered(lives, every, every):
+        culprit, against = table.value[lives.put[list(culprit_first(rule, one, other))]].tolist()
+        rows = {int(column[at]) for at in (one, other) for column in (lives.put, lives.got)} - {-1}
+        found.append(Contradiction(rule, culprit, against, count, by_invocation(table, rows)))
+    return found
+
+
+def culprit_first(rule: Rule, late: int, by: int) -> tuple[int, int]:
+    """The value to blame, and the other: one that never came out, or one that overtook."""
+    return (late, by) if rule is Rule.LOST else (by, late)
+
+
+def disordered(lives: Lives, asked: Ints, entries: Ints) -> Iterator[tuple[Rule, int, int, int]]:
+    """Yields (the rule, a value among ``asked`` that was overtaken, one among ``entries`` that overtook it,
+    how many that one overtook), as rows of ``lives``. Of those that one overtook it is the first to go in."""
+    late, by = overtaken(lives.er[asked], lives.di[asked], lives.ei[entries], lives.dr[entries])
+    late, by = asked[late], entries[by]
     lost = lives.got[late] < 0
-    return _lost(table, lives, late[lost], by[lost]) + _overtaken(table, lives, late[~lost], by[~lost])
+    for one, other in np.stack([late[lost], by[lost]], axis=1).tolist():
+        yield Rule.LOST, one, other, 1
+    late, by = late[~lost], by[~lost]
+    order = np.argsort(lives.ei[late], kind="stable")
+    culprits, first, counts = np.unique(by[order], return_index=True, return_counts=True)
+    for one, other, count in np.stack([late[order[first]], culprits, counts], axis=1).tolist():
+        yield Rule.OVERTAKEN, one, other, count
 
 
 def overtaken(er: Ints, di: Ints, ei: Ints, dr: Ints) -> tuple[Ints, Ints]:
@@ -190,33 +202,6 @@ def overtaken(er: Ints, di: Ints, ei: Ints, dr: Ints) -> tuple[Ints, Ints]:
     return late, by_start[holder[after[late]]]
 
 
-def first_overtaken(late: Ints, by: Ints, ei: Ints) -> tuple[Ints, Ints, Ints]:
-    """Returns (the values that overtook, for each of them the value that it overtook and that went in
-    first, how many it overtook); ``ei``: of each of ``late``."""
-    order = np.argsort(ei, kind="stable")
-    culprits, first, counts = np.unique(by[order], return_index=True, return_counts=True)
-    return culprits, late[order[first]], counts
-
-
-def _lost(table: Columns, lives: Lives, late: Ints, by: Ints) -> list[Contradiction]:
-    found = []
-    for a, b in zip(late.tolist(), by.tolist(), strict=True):
-        rows = (int(lives.put[a]), int(lives.put[b]), int(lives.got[b]))
-        values = int(table.value[lives.put[a]]), int(table.value[lives.put[b]])
-        found.append(Contradiction(Rule.LOST, *values, 1, _sorted(table, rows)))
-    return found
-
-
-def _overtaken(table: Columns, lives: Lives, late: Ints, by: Ints) -> list[Contradiction]:
-    culprits, first, counts = first_overtaken(late, by, lives.ei[late])
-    found = []
-    for b, a, count in zip(culprits.tolist(), first.tolist(), counts.tolist(), strict=True):
-        rows = (int(lives.put[a]), int(lives.got[a]), int(lives.put[b]), int(lives.got[b]))
-        values = int(table.value[lives.put[b]]), int(table.value[lives.put[a]])
-        found.append(Contradiction(Rule.OVERTAKEN, *values, count, _sorted(table, rows)))
-    return found
-
-
 def _empty(table: Columns, lives: Lives, empty: Ints) -> list[Contradiction]:
     found = []
     for at, cover in covered(lives.er, lives.di, table.inv[empty], table.ret[empty]):
@@ -228,7 +213,7 @@ def _empty(table: Columns, lives: Lives, empty: Ints) -> list[Contradiction]:
                 NOTHING,
                 int(table.value[lives.put[cover[0]]]),
                 len(cover),
-                _sorted(table, tuple(one for one in rows if one >= 0)),
+                by_invocation(table, [one for one in rows if one >= 0]),
             )
         )
     return found
@@ -259,10 +244,6 @@ def covered(er: Ints, di: Ints, inv: Ints, ret: Ints) -> Iterator[tuple[int, Int
             cover.append(int(longest[np.searchsorted(start, reached, side="left") - 1]))
             reached = int(end[cover[-1]])
         yield row, inside[cover]
-
-
-def _sorted(table: Columns, rows: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(rows, key=lambda row: (int(table.inv[row]), row)))
 
 
 __all__ = ["BEFORE", "Contradiction", "Rule", "check_queue"]

@@ -15,6 +15,7 @@ wrackline.checkers.engine.objects.times) at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,10 +26,13 @@ from wrackline.checkers.exact.operations import (
     NEVER,
     NOTHING,
     Columns,
+    Contradiction,
     Flags,
     Ints,
+    by_invocation,
     find,
     first_of_each,
+    never_put,
     refuse_repeats,
 )
 
@@ -47,20 +51,6 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """One culprit. ``rows``: the operations that prove it, at most six, in order of invocation."""
-
-    rule: Rule
-    value: int
-    """Of the culprit; for zones, the value whose zone reaches over the other's."""
-    other: int | None
-    """One value that it contradicts."""
-    contradicted: int
-    """How many values it contradicts (0 for the rules about one value)."""
-    rows: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Clusters:
     """One row per value that was held; ``first`` and ``last`` are the rows of the earliest return and the
     latest invocation, ``write`` that of the write (-1: the initial value's)."""
@@ -74,7 +64,7 @@ class Clusters:
 
     def witness(self, table: Columns, *which: int) -> tuple[int, ...]:
         rows = {int(column[at]) for at in which for column in (self.write, self.first, self.last)} - {-1}
-        return tuple(sorted(rows, key=lambda row: (int(table.inv[row]), row)))
+        return by_invocation(table, rows)
 
 
 def check_register(table: Columns, *, initial: int = NOTHING) -> list[Contradiction]:
@@ -106,15 +96,12 @@ def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Contrad
 
 def _unwritten(table: Columns, reads: Ints) -> list[Contradiction]:
     """One contradiction per value, with the first read of it."""
-    failed = np.flatnonzero(table.puts & table.failed)
-    failed = first_of_each(table.value[failed], failed, table.inv[failed])
-    firsts = first_of_each(table.value[reads], reads, table.ret[reads])
-    found = []
-    for row, at in zip(firsts.tolist(), find(table.value[failed], table.value[firsts]).tolist(), strict=True):
-        rule = Rule.GARBAGE if at < 0 else Rule.ABORTED
-        rows = (row,) if at < 0 else (int(failed[at]), row)
-        found.append(Contradiction(rule, int(table.value[row]), None, 0, rows))
-    return found
+    return [
+        Contradiction(
+            Rule.GARBAGE if len(rows) == 1 else Rule.ABORTED, int(table.value[rows[-1]]), None, 0, rows
+        )
+        for rows in never_put(table, reads, table.ret)
+    ]
 
 
 def _future(table: Columns, reads: Ints, writes: Ints) -> list[Contradiction]:
@@ -150,25 +137,22 @@ def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int)
 
 
 def _zones(table: Columns, clusters: Clusters) -> list[Contradiction]:
-    culprits, victims, counts = overlaps(clusters.f, clusters.s)
     found = []
-    for one, other, count in zip(culprits.tolist(), victims.tolist(), counts.tolist(), strict=True):
-        rule = Rule.TWO_AT_ONCE if clusters.f[other] < clusters.s[other] else Rule.INSIDE
+    for rule, one, other, count in overlaps(clusters.f, clusters.s):
         values = int(clusters.value[one]), int(clusters.value[other])
         found.append(Contradiction(rule, *values, count, clusters.witness(table, one, other)))
     return found
 
 
-def overlaps(f: Ints, s: Ints) -> tuple[Ints, Ints, Ints]:
-    """(forward zones that reach over others, the first that each contradicts, how many it does), as rows of
-    ``f`` and ``s``: zones in order of their start, each against the forward zone before it that reaches
-    furthest.
+def overlaps(f: Ints, s: Ints) -> Iterator[tuple[Rule, int, int, int]]:
+    """Yields (the rule, a forward zone that reaches over others, the first that it contradicts, how many it
+    does), as rows of ``f`` and ``s``: zones in order of their start, each against the forward zone before it
+    that reaches furthest.
 
     All that zones must know of those that start earlier is that one zone: put among them it stands for all
     of them."""
-    nothing = np.zeros(0, dtype=np.int64)
     if not len(f):
-        return nothing, nothing, nothing
+        return
     forward: Flags = f < s
     start, end = np.minimum(f, s), np.maximum(f, s)
     # Of zones that start together the backward ones first: none is inside.
@@ -180,4 +164,5 @@ def overlaps(f: Ints, s: Ints) -> tuple[Ints, Ints, Ints]:
     limit = np.where(forward[order], start[order], end[order])
     bad = np.flatnonzero(before > limit)
     culprits, first, counts = np.unique(by[bad], return_index=True, return_counts=True)
-    return order[culprits], order[bad[first]], counts
+    for one, other, count in np.stack([order[culprits], order[bad[first]], counts], axis=1).tolist():
+        yield Rule.TWO_AT_ONCE if forward[other] else Rule.INSIDE, one, other, count

@@ -3,7 +3,7 @@ size only narrow columns are read, and only the row groups that hold one of thes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from wrackline.checkers.inputs.row_groups import Names, ints
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.inputs.table import NONE, Bools, Ints
+from wrackline.checkers.inputs.validity import column_numbers
 from wrackline.history.model import REPLICA
 from wrackline.history.store.addresses import parquet
 
@@ -53,20 +54,15 @@ class Cited:
 def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
     """``indexes``: in order, each once. Raises OSError or ValueError."""
     found: list[tuple[Ints, Ints, Bools, Bools, Bools, Ints]] = []
-    for path in files:
-        with parquet(path, read_dictionary=["f", "type"]) as file:
-            for group in _groups(file, indexes):
-                table = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
-                index = ints(table["index"])
-                rows = np.flatnonzero(np.isin(index, indexes))
-                names, types = Names(), Names()
-                f, kind = names.codes(table["f"])[rows], types.codes(table["type"])[rows]
-                process = ints(table["process"])[rows]
-                final = (f == _code(names, "drain")) | (process == REPLICA)
-                late = (kind == _code(types, "info")) | (ints(table["latency_ns"])[rows] >= LATE_NS)
-                unsure = (f == _code(names, "send")) & late
-                poll = f == _code(names, "poll")
-                found.append((index[rows], ints(table["time_ns"])[rows], final, poll, unsure, process))
+    for table in _of_events(files, indexes, _COLUMNS):
+        names, types = Names(), Names()
+        f, kind = names.codes(table["f"]), types.codes(table["type"])
+        process = ints(table["process"])
+        final = (f == _code(names, "drain")) | (process == REPLICA)
+        late = (kind == _code(types, "info")) | (ints(table["latency_ns"]) >= LATE_NS)
+        unsure = (f == _code(names, "send")) & late
+        poll = f == _code(names, "poll")
+        found.append((ints(table["index"]), ints(table["time_ns"]), final, poll, unsure, process))
     if not found:
         nothing = np.zeros(0, dtype=np.int64)
         no = nothing.astype(bool)
@@ -81,39 +77,26 @@ def epochs_at(files: Iterable[str], wanted: Sequence[Spot]) -> dict[Spot, int]:
     are all but the first ``MOST_ROWS`` events. Raises OSError or ValueError."""
     events = np.unique(np.array([event for event, _, _ in wanted], dtype=np.int64))[:MOST_ROWS]
     found: dict[Spot, int] = {}
-    for path in files:
-        with parquet(path) as file:
-            for group in _groups(file, events):
-                index = ints(file.read_row_group(group, columns=["index"], use_threads=False)["index"])
-                rows = np.flatnonzero(np.isin(index, events))
-                if not len(rows):
-                    continue
-                records = file.read_row_group(group, columns=[_RECORDS], use_threads=False)[_RECORDS]
-                for event, row in zip(index[rows].tolist(), rows.tolist(), strict=True):
-                    found |= _epochs(event, records[row], wanted)
+    for table in _of_events(files, events, ["index", _RECORDS]):
+        for event, records in zip(table["index"].to_pylist(), table[_RECORDS], strict=True):
+            found |= _epochs(event, records, wanted)
     return found
 
 
 def epochs_of_final_reads(files: Iterable[str]) -> dict[Place, list[int]]:
     """The leader epochs of the records that the final read of each partition returned, smallest first; those
     that the client does not tell are left out. Raises OSError or ValueError."""
+
+    def of_drains(file: pq.ParquetFile, group: int) -> Bools:
+        return np.asarray(pc.equal(_group(file, group, ["f"])["f"], "drain"))
+
     found: dict[Place, set[int]] = {}
-    for path in files:
-        with parquet(path, read_dictionary=["f"]) as file:
-            for group in range(file.metadata.num_row_groups):
-                f = file.read_row_group(group, columns=["f"], use_threads=False)["f"]
-                rows = np.flatnonzero(pc.equal(f, "drain").to_numpy())
-                if not len(rows):
-                    continue
-                columns = ["topic", "partition", _RECORDS]
-                table = file.read_row_group(group, columns=columns, use_threads=False).take(rows)
-                for row in range(len(table)):
-                    records, topic = table[_RECORDS][row].values, table["topic"][row].as_py()
-                    if records is None or topic is None:
-                        continue
-                    epochs = np.unique(ints(pc.struct_field(records, "leader_epoch")))
-                    place = (topic, table["partition"][row].as_py())
-                    found.setdefault(place, set()).update(epochs[epochs >= 0].tolist())
+    for table in _having(files, of_drains, ["topic", "partition", _RECORDS]):
+        places = zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True)
+        for (topic, partition), records in zip(places, table[_RECORDS], strict=True):
+            if records.values is not None and topic is not None:
+                epochs = np.unique(ints(pc.struct_field(records.values, "leader_epoch")))
+                found.setdefault((topic, partition), set()).update(epochs[epochs >= 0].tolist())
     return {place: sorted(epochs) for place, epochs in found.items()}
 
 
@@ -136,16 +119,35 @@ def _code(names: Names, name: str) -> int:
     return names.names.index(name) if name in names.names else -2
 
 
-def _groups(file: pq.ParquetFile, indexes: Ints) -> list[int]:
-    """Row groups that may hold one of these events, by the statistics of the file."""
-    metadata = file.metadata
-    paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-    column = paths.index("index")
+def _of_events(files: Iterable[str], indexes: Ints, columns: list[str]) -> Iterator[pa.Table]:
+    """The rows of events, by their indexes. Row groups without any of them are passed over, by the
+    statistics of the file."""
 
-    def may_hold(group: int) -> bool:
-        said = metadata.row_group(group).column(column).statistics
-        if said is None or not said.has_min_max:
-            return True
-        return bool(np.searchsorted(indexes, said.min) < np.searchsorted(indexes, said.max, side="right"))
+    def of_indexes(file: pq.ParquetFile, group: int) -> Bools:
+        said = file.metadata.row_group(group).column(column_numbers(file)["index"]).statistics
+        if said is not None and said.has_min_max:
+            first, last = (
+                np.searchsorted(indexes, said.min),
+                np.searchsorted(indexes, said.max, side="right"),
+            )
+            if first == last:
+                return np.zeros(0, dtype=bool)
+        return np.isin(ints(_group(file, group, ["index"])["index"]), indexes)
 
-    return [group for group in range(metadata.num_row_groups) if may_hold(group)]
+    return _having(files, of_indexes, columns)
+
+
+def _having(
+    files: Iterable[str], wanted: Callable[[pq.ParquetFile, int], Bools], columns: list[str]
+) -> Iterator[pa.Table]:
+    """The rows of each row group that are wanted; where none is, the columns are not read."""
+    for path in files:
+        with parquet(path, read_dictionary=["f", "type"]) as file:
+            for group in range(file.metadata.num_row_groups):
+                rows = np.flatnonzero(wanted(file, group))
+                if len(rows):
+                    yield _group(file, group, columns).take(rows)
+
+
+def _group(file: pq.ParquetFile, group: int, columns: list[str]) -> pa.Table:
+    return file.read_row_group(group, columns=columns, use_threads=False)

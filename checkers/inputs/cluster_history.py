@@ -70,14 +70,13 @@ class Cluster:
 def cluster_of(control: Sequence[Event], nodes: Mapping[str, str], end_ns: int) -> Cluster:
     """Returns the cluster's own history: what was written down, where anything was."""
     own = [event for event in control if event.process == CONTROL]
-    [*_, whole_row] = [None, *(event for event in own if event.f == CHRONICLE)]
-    extra = {} if whole_row is None else dict(whole_row.extra or {})
+    chronicles = [event.extra or {} for event in own if event.f == CHRONICLE]  # one of each topic
     exact = exact_spans(own, nodes, end_ns)
     return Cluster(
         exact or polled_spans(own, nodes, end_ns),
         tuple(_recovery(event, nodes) for event in own if event.f == UNCLEAN_RECOVERY),
-        str(extra.get("source") or "") if exact else "",
-        texts(extra, "missing"),
+        str(chronicles[-1].get("source") or "") if exact and chronicles else "",
+        tuple(dict.fromkeys(line for extra in chronicles for line in texts(extra, "missing"))),
     )
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wrackline.checkers.inputs.table import NONE, Bools, Ints, Table, concatenated
-from wrackline.checkers.inputs.validity import check_types
+from wrackline.checkers.inputs.validity import check_types, column_numbers
 from wrackline.history.store.addresses import parquet
 
 ROWS_OF_MEMBERS = ("rebalance", "crash")
@@ -108,11 +108,7 @@ def count_facts(path: str) -> int:
 
 def _leaf(file: pq.ParquetFile) -> int:
     """Number of the column that tells how many records there are."""
-    return next(at for at, path in enumerate(_paths(file)) if path.startswith("records."))
-
-
-def _paths(file: pq.ParquetFile) -> list[str]:
-    return [file.metadata.schema.column(at).path for at in range(file.metadata.num_columns)]
+    return next(at for path, at in column_numbers(file).items() if path.startswith("records."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +226,7 @@ def events_of(
     index. ``columns``: these alone; ``between``: at least those whose index lies between these, both
     included. Raises OSError."""
     with parquet(split.path, page_checksum_verification=True) as file:
-        at = _paths(file).index("index")
+        at = column_numbers(file)["index"]
         for group in range(split.first, split.last):
             known = file.metadata.row_group(group).column(at).statistics
             if (

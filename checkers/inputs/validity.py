@@ -37,7 +37,7 @@ def check_footer(file: pq.ParquetFile, test_id: str) -> None:
     wrong = next(_columns(file.schema_arrow), None)
     if wrong is not None:
         raise Senseless(f"not a history: {wrong}")
-    at = {file.metadata.schema.column(n).path: n for n in range(file.metadata.num_columns)}
+    at = column_numbers(file)
     for group in range(file.metadata.num_row_groups):
         row_group = file.metadata.row_group(group)
         for name in _NEVER_NULL:
@@ -61,15 +61,16 @@ def _check_whole(file: pq.ParquetFile) -> None:
     for group in range(file.metadata.num_row_groups):
         row_group = file.metadata.row_group(group)
         rows = row_group.num_rows
-        said = row_group.column(_place_of(file, "index")).statistics
+        said = row_group.column(column_numbers(file)["index"]).statistics
         known = said is not None and said.has_min_max
         if rows and not (known and (said.min, said.max) == (expected, expected + rows - 1)):
             _check_indexes(file.read_row_group(group, columns=["index"], use_threads=False), expected)
         expected += rows
 
 
-def _place_of(file: pq.ParquetFile, column: str) -> int:
-    return next(n for n in range(file.metadata.num_columns) if file.metadata.schema.column(n).path == column)
+def column_numbers(file: pq.ParquetFile) -> dict[str, int]:
+    """The path of each column of a file -> its number."""
+    return {file.metadata.schema.column(n).path: n for n in range(file.metadata.num_columns)}
 
 
 def _check_indexes(table: pa.Table, expected: int) -> None:

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
-    ModelError,
     Operation,
     Outcome,
     Refused,
-    in_words,
+    unreadable,
 )
 
 
@@ -74,15 +73,11 @@ def _seen(operation: Operation) -> float:
         return _number(operation, operation.result)
     pair = operation.result
     if not (isinstance(pair, list | tuple) and len(pair) == 2):
-        raise ModelError(
-            f":{operation.f} needs [n m] when it is ok, not {in_words(pair)} (process {operation.process})"
-        )
+        raise unreadable(operation, "[n m] when it is ok", pair)
     return _number(operation, pair[1])
 
 
 def _number(operation: Operation, value: Any) -> float:
     if not isinstance(value, int | float):
-        raise ModelError(
-            f":{operation.f} needs a number, not {in_words(value)} (process {operation.process})"
-        )
+        raise unreadable(operation, "a number", value)
     return value

@@ -20,6 +20,7 @@ from wrackline.checkers.models.protocol import (
     Refused,
     frozen,
     in_words,
+    unreadable,
 )
 
 FREE, HELD = "free", "held"
@@ -249,9 +250,7 @@ def _fence(operation: Operation) -> int:
     if fence is None:
         return 0
     if not isinstance(fence, int) or isinstance(fence, bool):
-        raise ModelError(
-            f":acquire needs a number as :fence, not {in_words(fence)} (process {operation.process})"
-        )
+        raise unreadable(operation, "a number as :fence", fence)
     return max(fence, 0)
 
 

@@ -10,12 +10,11 @@ from wrackline.checkers.models.observability import Unobservable
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
-    ModelError,
     Operation,
     Outcome,
     Refused,
     frozen,
-    in_words,
+    unreadable,
 )
 
 Record: TypeAlias = tuple[int, Hashable]
@@ -133,7 +132,7 @@ def _appended(one: Operation) -> tuple[int | None, Hashable]:
     match one.result:
         case [int() | None as offset, value]:
             return offset, frozen(value)
-    raise ModelError(f":append needs [offset value], not {in_words(one.result)} (process {one.process})")
+    raise unreadable(one, "[offset value]", one.result)
 
 
 def _records(one: Operation) -> list[Record]:
@@ -144,6 +143,5 @@ def _records(one: Operation) -> list[Record]:
             case [int(offset), value]:
                 found.append((offset, frozen(value)))
             case _:
-                needs = "[[offset value] ..]"
-                raise ModelError(f":read needs {needs}, not {in_words(one.result)} (process {one.process})")
+                raise unreadable(one, "[[offset value] ..]", one.result)
     return found

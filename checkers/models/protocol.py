@@ -85,6 +85,12 @@ class ModelError(InputError):
     """A model cannot be used, or not for this history. One line: which, what is wrong, how to mend it."""
 
 
+def unreadable(operation: Operation, needs: str, value: Any, most: int = 40) -> ModelError:
+    """The error of a value that a model cannot read, and what the operation needs instead."""
+    what = f"{needs}, not {in_words(value, most)}"
+    return ModelError(f":{operation.f} needs {what} (process {operation.process})")
+
+
 @contextmanager
 def asked(model: object, what: str) -> Iterator[None]:
     """Wraps the call of a method of a model, which somebody else wrote. Raises ModelError, whatever goes

@@ -10,12 +10,11 @@ from wrackline.checkers.models.observability import ObservedValues
 from wrackline.checkers.models.protocol import (
     REFUSED,
     Model,
-    ModelError,
     Operation,
     Outcome,
     Refused,
     frozen,
-    in_words,
+    unreadable,
 )
 
 WRITE = "write v: the register holds v from now on"
@@ -97,9 +96,7 @@ def _needed(one: Operation) -> list[Hashable]:
 def pair(operation: Operation, value: Any) -> tuple[Hashable, Hashable]:
     """[old new] of a compare-and-set. Raises ModelError."""
     if not (isinstance(value, list | tuple) and len(value) == 2):
-        raise ModelError(
-            f":{operation.f} needs [old new], not {in_words(value)} (process {operation.process})"
-        )
+        raise unreadable(operation, "[old new]", value)
     return frozen(value[0]), frozen(value[1])
 
 

@@ -16,6 +16,7 @@ from wrackline.checkers.models.protocol import (
     Refused,
     frozen,
     in_words,
+    unreadable,
 )
 from wrackline.values import Initial, key_of
 
@@ -131,18 +132,14 @@ def _micro_operations(operation: Operation, value: Any) -> list[tuple[str, Hasha
         if isinstance(one, list | tuple) and len(one) == 2 and one[0] in _READS:
             one = (*one, None)
         if not (isinstance(one, list | tuple) and len(one) == 3 and one[0] in (*_READS, *_WRITES)):
-            raise ModelError(
-                f":txn needs [[:r k v] [:w k v] ..], not {in_words(value, 60)} (process {operation.process})"
-            )
+            raise unreadable(operation, "[[:r k v] [:w k v] ..]", value, 60)
         found.append((one[0], frozen(one[1]), frozen(one[2])))
     return found
 
 
 def _map(operation: Operation, value: Any) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
-        raise ModelError(
-            f":{operation.f} needs a map, not {in_words(value, 60)} (process {operation.process})"
-        )
+        raise unreadable(operation, "a map", value, 60)
     return value
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import pairwise
-from typing import Final
+from typing import Concatenate, Final, ParamSpec
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from wrackline.checkers.verdict.lossy_shutdowns import (
     opened_losses,
 )
 from wrackline.checkers.verdict.wording import listed, partition_name, seconds
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,19 @@ class Excuses:
 NOTHING: Final = Excuses()
 
 
+def _in_each(
+    of: Callable[Concatenate[Grounds, Place, P], list[Excuse]],
+) -> Callable[Concatenate[Grounds, Place | None, P], list[Excuse]]:
+    """Makes a method that knows the excuses of one partition give those of any (None), too."""
+
+    @wraps(of)
+    def each(self: Grounds, place: Place | None, /, *args: P.args, **more: P.kwargs) -> list[Excuse]:
+        places = self.run.places if place is None else [place]
+        return [excuse for one in places for excuse in of(self, one, *args, **more)]
+
+    return each
+
+
 @dataclass
 class Grounds:
     """The events of a run that can excuse findings, by partition; None: in any of them."""
@@ -100,16 +115,26 @@ class Grounds:
     def leaders(self, place: Place | None) -> Leaders:
         return self._leadership.of(place)
 
-    def changes(self, place: Place | None) -> list[Excuse]:
+    @_in_each
+    def changes(self, place: Place) -> list[Excuse]:
         """Changes of leader, from when they happened until who led before must know of it."""
-        return self._each(place, self._changes)
+        return [self._change(place, one) for one in self.leaders(place).changes]
 
-    def elections_that_may_be_unclean(self, place: Place | None) -> list[Excuse]:
-        return self._each(place, self._unclean_changes)
+    @_in_each
+    def elections_that_may_be_unclean(self, place: Place) -> list[Excuse]:
+        return [self._change(place, one) for one in self.leaders(place).changes if one.may_be_unclean]
 
-    def changes_of_isr(self, place: Place | None) -> list[Excuse]:
+    @_in_each
+    def changes_of_isr(self, place: Place) -> list[Excuse]:
         """A write may be refused after it was appended, and be sent again, when the ISR becomes too small."""
-        return self._each(place, self._changes_of_isr)
+        found = []
+        for before, after in pairwise(self.leaders(place).spans):
+            left = [node for node in before.isr if node not in after.isr]
+            if left:
+                at = after.begin_ns
+                text = f"{listed(left)} left the ISR of {partition_name(place)} at {seconds(at)}"
+                found.append(Excuse(at - EFFECT_NS, at + EFFECT_NS, text))
+        return found
 
     def faults(self) -> list[Excuse]:
         """Returns the faults as excuses, each from the time it struck until its effects must be over."""
@@ -133,37 +158,37 @@ class Grounds:
             return []
         return [replace(one, text=f"{one.text}, and nobody wrote down who led") for one in self.faults()]
 
-    def records_of_several_leaders(self, place: Place | None) -> list[Excuse]:
+    @_in_each
+    def records_of_several_leaders(self, place: Place) -> list[Excuse]:
         """Returns the records of the final read that may show several leaders, where nobody wrote down who
         led."""
-        return self._each(place, self._records_of_several_leaders)
+        epochs = self._epochs.get(place, ()) if self.leaders(place).first is None else ()
+        if len(epochs) < 2:
+            return []
+        name, of = partition_name(place), f"leader epochs {epochs[0]} to {epochs[-1]}"
+        text = f"{name} has records of {of}, and nobody wrote down who led when"
+        return [Excuse(0, NEVER, text)]
 
-    def losses(self, place: Place | None, tolerated: int, *, synced: bool = False) -> list[Excuse]:
+    @_in_each
+    def losses(self, place: Place, tolerated: int, *, synced: bool = False) -> list[Excuse]:
         """Times at which more replicas than ``tolerated`` had lost bytes of the partition since its ISR was
         full. ``synced``: bytes that had been synced alone count."""
+        found = []
+        for begin, end, lost in opened_losses(self.run, place):
+            counted = [each for each in lost if each.synced or not synced]
+            if len(counted) > tolerated:
+                found.append(Excuse(begin, end, _lost(counted)))
+        return found
 
-        def of(one: Place) -> list[Excuse]:
-            found = []
-            for begin, end, lost in opened_losses(self.run, one):
-                counted = [each for each in lost if each.synced or not synced]
-                if len(counted) > tolerated:
-                    found.append(Excuse(begin, end, _lost(counted)))
-            return found
-
-        return self._each(place, of)
-
-    def losses_of_leader(self, place: Place | None) -> list[Excuse]:
+    @_in_each
+    def losses_of_leader(self, place: Place) -> list[Excuse]:
         """Times at which the leader, or whoever may have been that, lost bytes of the partition."""
-
-        def of(one: Place) -> list[Excuse]:
-            leaders = self.leaders(one)
-            return [
-                Excuse(lost.time_ns, lost.time_ns + EFFECT_NS, _lost([lost]))
-                for lost in lossy_shutdowns(self.run, one)
-                if leaders.at(lost.time_ns) in (None, lost.host)
-            ]
-
-        return self._each(place, of)
+        leaders = self.leaders(place)
+        return [
+            Excuse(lost.time_ns, lost.time_ns + EFFECT_NS, _lost([lost]))
+            for lost in lossy_shutdowns(self.run, place)
+            if leaders.at(lost.time_ns) in (None, lost.host)
+        ]
 
     def damages(self, place: Place | None) -> list[Excuse]:
         """Faults that changed bytes of the partition's files where they lay."""
@@ -181,40 +206,9 @@ class Grounds:
                 )
         return found
 
-    def _each(self, place: Place | None, of: Callable[[Place], list[Excuse]]) -> list[Excuse]:
-        places = self.run.places if place is None else [place]
-        return [excuse for one in places for excuse in of(one)]
-
-    def _changes(self, place: Place) -> list[Excuse]:
-        return [self._change(place, one) for one in self.leaders(place).changes]
-
-    def _unclean_changes(self, place: Place) -> list[Excuse]:
-        return [self._change(place, one) for one in self.leaders(place).changes if one.may_be_unclean]
-
     def _change(self, place: Place, one: Change) -> Excuse:
         text = f"{_change(place, one)} at {seconds(one.at_ns)}"
         return Excuse(one.since_ns, self._leadership.known_by(one), text)
-
-    def _changes_of_isr(self, place: Place) -> list[Excuse]:
-        spans = self.leaders(place).spans
-        found = []
-        for before, after in pairwise(spans):
-            left = [node for node in before.isr if node not in after.isr]
-            if left:
-                at = after.begin_ns
-                text = f"{listed(left)} left the ISR of {partition_name(place)} at {seconds(at)}"
-                found.append(Excuse(at - EFFECT_NS, at + EFFECT_NS, text))
-        return found
-
-    def _records_of_several_leaders(self, place: Place) -> list[Excuse]:
-        if self.leaders(place).first is not None:
-            return []
-        epochs = self._epochs.get(place, ())
-        if len(epochs) < 2:
-            return []
-        name, of = partition_name(place), f"leader epochs {epochs[0]} to {epochs[-1]}"
-        text = f"{name} has records of {of}, and nobody wrote down who led when"
-        return [Excuse(0, NEVER, text)]
 
     @cached_property
     def _epochs(self) -> dict[Place, list[int]]:

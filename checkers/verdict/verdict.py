@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
@@ -238,10 +238,8 @@ def verdict(
         "incident_counts": {str(meaning): count for meaning, count in incidents.counts.items()},
         "anomalies": [
             {
-                "anomaly": one.anomaly,
+                **asdict(one),
                 "meaning": str(one.meaning),
-                "count": one.count,
-                "why": one.why,
                 "in_violations": incidents.within.get(one.anomaly, 0)
                 if one.meaning is not Meaning.VIOLATION
                 else one.count,
@@ -249,7 +247,7 @@ def verdict(
             for one in anomalies
         ],
         "checks": {"looked_for": looked_for, "not_looked_for": list(not_looked_for)},
-        "conditions": [{"name": one.name, "ok": one.ok, "detail": one.detail} for one in met],
+        "conditions": [asdict(one) for one in met],
         "faults": [_fault(fault) for fault in run.faults],
         "planned_faults": None if run.info.plan is None else len(planned_faults(run)),
         "interrupted": run.course.interrupted,
@@ -411,9 +409,7 @@ def _fault(fault: Fault) -> dict[str, Any]:
 
 
 def _counts(figures: Figures, found: Found) -> dict[str, Any]:
-    total = Outcomes()
-    for outcomes in figures.segments.values():
-        total.add(outcomes)
+    total = sum(figures.segments.values(), Outcomes())
     return {
         "operations": total.all,
         "ok": total.ok,

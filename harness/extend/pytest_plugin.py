@@ -158,30 +158,15 @@ def judged(wrackline_scenario: Scenario, history: History) -> Judge:  # noqa: AR
 def _refusing(make: Callable[[], T]) -> T:
     """Turns what is wrong with the input, the hosts, the cluster or Spark into one line, as on the command
     line."""
-    from wrackline.checkers.engine.spark.masters import SparkUnavailable
-    from wrackline.checkers.inputs.broken import JudgeBroken
-    from wrackline.checkers.inputs.runs import AnalysisError
-    from wrackline.fleets.base import FleetError
+    from wrackline.errors import InfrastructureError, InputError
     from wrackline.harness.extend.scenario import ScenarioFailed
-    from wrackline.harness.run.live.outcome import CannotRecord
     from wrackline.harness.specification.spec import SpecError
-    from wrackline.plugins.registry import PluginError
-    from wrackline.systems.base import DeployError
 
     try:
         return make()
     except SpecError as wrong:
         why = "\n".join(wrong.mistakes)
-    except (
-        AnalysisError,
-        CannotRecord,
-        DeployError,
-        FleetError,
-        JudgeBroken,
-        PluginError,
-        ScenarioFailed,
-        SparkUnavailable,
-    ) as wrong:
+    except (InfrastructureError, InputError, ScenarioFailed) as wrong:
         why = str(wrong)
     pytest.fail(why, pytrace=False)
 

@@ -60,8 +60,7 @@ def _drive(
     workload = workload_for(settings)(
         settings,
         bootstrap=bootstrap,
-        topic=TOPIC,
-        partitions=PARTITIONS,
+        topics={TOPIC: PARTITIONS},
         seed=1,
         recorder=recorder,
         enter=contextlib.nullcontext,

@@ -47,8 +47,8 @@ class Cluster:
     def __init__(self, live: LiveRun) -> None:
         self.system = live.parts.system
         """All that can be asked of it, and done to it."""
-        self.topic = live.spec.topic.name
-        """What the topic of the clients is called in the cluster."""
+        self.topic = live.spec.every_topic[0].name
+        """What the topic of the clients, the first of several, is called in the cluster."""
         self._fleet = live.parts.fleet
 
     @property
@@ -105,6 +105,8 @@ class History:
         self.run_dir = live.run_dir
         """The folder of the run."""
         self._live, self._nemesis, self._given = live, nemesis, given
+        topics = zip(given.every_topic, live.spec.every_topic, strict=True)
+        self._called = {one.name: called.name for one, called in topics}
         self.began_s = time.monotonic()
         """When the main phase began, by the monotonic clock."""
 
@@ -144,7 +146,7 @@ class History:
         if why := self._given.cannot(spec):
             raise SpecError(why)
         self.sleep(self.began_s + HEALTHY_S - time.monotonic())
-        with self._nemesis.injected(aimed(spec, self._given.topic.name, self._live.spec.topic.name)):
+        with self._nemesis.injected(aimed(spec, self._called)):
             yield
 
 

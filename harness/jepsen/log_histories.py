@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from wrackline.checkers.exact.log import NOWHERE, Append, End, Read, Rule, Violation, check_log
-from wrackline.checkers.exact.operations import NEVER, refuse_repeats
+from wrackline.checkers.exact.operations import refuse_repeats
 from wrackline.checkers.jvm.calls import Calls, Model
 from wrackline.checkers.jvm.log_calls import LogCalls
 from wrackline.checkers.models.log import alike
 from wrackline.checkers.models.protocol import Operation, Outcome
-from wrackline.harness.jepsen.operations import without_key
+from wrackline.harness.jepsen.operations import as_pair, completion_of, without_key
 from wrackline.history.jepsen.text import TextError
 from wrackline.values import key_of, spelt
 
@@ -65,15 +65,17 @@ class Log:
                     offset, number = self._placed(value, one)
                     failed = one.outcome is Outcome.FAIL
                     place = NOWHERE if offset is None else offset
-                    appends.append(Append(number, one.inv, _ret(one), place, failed))
+                    appends.append(Append(number, one.inv, completion_of(one), place, failed))
                     placed = [(offset, number)]
                 case "read":
                     placed = [self._placed(record, one) for record in value]
                     reads += [
-                        Read(_ret(one), offset, number) for offset, number in placed if offset is not None
+                        Read(completion_of(one), offset, number)
+                        for offset, number in placed
+                        if offset is not None
                     ]
                 case _:
-                    ends.append(End(one.inv, _ret(one), _offset(value, one)))
+                    ends.append(End(one.inv, completion_of(one), _offset(value, one)))
                     placed = [(value, NOWHERE)]
             for offset, number in placed:
                 about[True, number].append(one)
@@ -117,12 +119,14 @@ class Log:
                     if one.outcome is Outcome.FAIL:
                         found.failed(number)
                         continue
-                    found.append(number, one.inv, _ret(one), offset)
+                    found.append(number, one.inv, completion_of(one), offset)
                 case "read":
                     records = [self._placed(record, one) for record in value]
-                    found.read([(o, number) for o, number in records if o is not None], one.inv, _ret(one))
+                    found.read(
+                        [(o, number) for o, number in records if o is not None], one.inv, completion_of(one)
+                    )
                 case _:
-                    found.end(_offset(value, one), one.inv, _ret(one))
+                    found.end(_offset(value, one), one.inv, completion_of(one))
             rows.append(one)
         return found.build(Model.LOG if holes else Model.SOME_OF_LOG), rows
 
@@ -134,10 +138,6 @@ class Log:
         """(offset, number of the value) of [offset v], or of a value alone."""
         offset, value = _record(value, one)
         return offset, self._ids.setdefault(value, len(self._ids) + 1)
-
-
-def _ret(one: Operation) -> int:
-    return NEVER if one.ret is None else one.ret
 
 
 def _record(value: Any, one: Operation) -> tuple[int | None, Hashable]:
@@ -168,7 +168,7 @@ def logs(operations: Iterable[Operation], *, independent: bool = False) -> Logs:
     found: dict[Hashable, Log] = {}
     refused = []
     for one in operations:
-        if independent and one.f in _OF_ONE_LOG and _pair(one.value) is None:
+        if independent and one.f in _OF_ONE_LOG and as_pair(one.value) is None:
             refused.append(without_key(one))
         elif one.f in _OF_ONE_LOG or one.f in _OF_KAFKA:
             for key, part in _parts(one, independent):
@@ -183,16 +183,12 @@ def logs(operations: Iterable[Operation], *, independent: bool = False) -> Logs:
     return Logs(list(found.values()), refused)
 
 
-def _pair(value: Any) -> tuple[Any, Any] | None:
-    return value if isinstance(value, tuple) and len(value) == 2 else None
-
-
 def _parts(one: Operation, independent: bool) -> Iterator[tuple[Any, Part]]:
     known = one.outcome is Outcome.OK
     if one.f in _OF_KAFKA:
         yield from _of_kafka(one, known)
         return
-    key, value = (_pair(one.value) or (None, None)) if independent else (None, one.value)
+    key, value = (as_pair(one.value) or (None, None)) if independent else (None, one.value)
     if one.f == "read" and known and not isinstance(value, tuple):
         raise TextError(f"operation {one.at}: a read gives [[offset value] ...], not {spelt(value):.40}")
     if one.f == "append" or known:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact.operations import NOTHING, Columns, columns
 from wrackline.checkers.exact.transactions.columns import NIL, Act, Transactions, TransactionsBuilder
 from wrackline.checkers.jvm.calls import EMPTY, SHAPES, Calls, Model, Shape
 from wrackline.checkers.models.checker import Checker
@@ -23,6 +23,7 @@ from wrackline.checkers.models.loading import known, maker
 from wrackline.checkers.models.protocol import Model as AnyModel
 from wrackline.checkers.models.protocol import ModelError, Operation, Outcome
 from wrackline.checkers.models.queues import NOTHING as FOUND_NOTHING
+from wrackline.harness.jepsen.operations import completion_of
 from wrackline.history.jepsen.foreign import TransactionName
 from wrackline.history.jepsen.text import TextError
 from wrackline.values import Initial, Text, Truth, spelt
@@ -145,7 +146,7 @@ class Subject:
                     f"operation {one.at}: {model} has no :{one.f}, only {', '.join(':' + n for n in names)}"
                 )
             a, b = self._words(shapes[one.f], one, flat)
-            rows.append((names.index(one.f), a, b, one.inv, _ret(one)))
+            rows.append((names.index(one.f), a, b, one.inv, completion_of(one)))
         f, first, second, inv, ret = (
             np.ascontiguousarray(c) for c in np.array(rows, np.int64).reshape(-1, 5).T
         )
@@ -209,7 +210,7 @@ class Subject:
             value = one.argument if puts else one.result
             nothing = one.f == "dequeue" and value in FOUND_NOTHING
             number = NOTHING if nothing else ids.setdefault(value, len(ids) + 1)
-            rows.append((puts, number, one.inv, _ret(one), one.outcome is Outcome.FAIL))
+            rows.append((puts, number, one.inv, completion_of(one), one.outcome is Outcome.FAIL))
         return columns(rows)
 
     def rows_of_exact(self) -> list[Operation]:
@@ -219,10 +220,6 @@ class Subject:
             for one, asked in zip(self.done, self.asked, strict=True)
             if asked.f != "read" or one.outcome is Outcome.OK
         ]
-
-
-def _ret(one: Operation) -> int:
-    return NEVER if one.ret is None else one.ret
 
 
 def _possible(done: Sequence[Operation], asked: Sequence[Operation] | None = None) -> list[Operation]:
@@ -295,7 +292,9 @@ def transactions(operations: Iterable[Operation], model: str) -> Asked:
         if one.outcome is Outcome.INFO:
             # What nobody knows the end of stays open, so Jepsen's process would go on under another number.
             successor[process] = _SUCCESSORS + len(done)
-        builder.add(process, one.inv, _ret(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops])
+        builder.add(
+            process, one.inv, completion_of(one), one.outcome, [_numbered(mop, numbers.of) for mop in mops]
+        )
         done.append(one)
     return Asked(builder.build(), numbers.names, done, foreign)
 

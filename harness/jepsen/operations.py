@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from wrackline.checkers.exact.operations import NEVER
 from wrackline.checkers.models.protocol import Operation, Outcome
 from wrackline.history.jepsen.ops import Op, read_in_order
 from wrackline.history.jepsen.text import TextError
@@ -116,7 +117,7 @@ def by_key(operations: Iterable[Operation]) -> Keyed:
     exception in a client does, is that of its invocation."""
     found = Keyed()
     for one in operations:
-        asked, told = _pair(one.argument), _pair(one.result)
+        asked, told = as_pair(one.argument), as_pair(one.result)
         if asked is None and told is None:
             found.without.append(one)
             continue
@@ -132,10 +133,16 @@ def by_key(operations: Iterable[Operation]) -> Keyed:
     return found
 
 
-def _pair(value: Any) -> tuple[Any, Any] | None:
+def as_pair(value: Any) -> tuple[Any, Any] | None:
+    """Returns a value that is [key value], else None."""
     return value if isinstance(value, tuple) and len(value) == 2 else None
 
 
 def without_key(one: Operation) -> str:
     """Returns what is wrong with an operation that has no key."""
     return f"operation {one.at}: with --independent a value is [key value], not {spelt(one.value):.40}"
+
+
+def completion_of(one: Operation) -> int:
+    """Returns the place of an operation's completion; NEVER where nobody knows of one."""
+    return NEVER if one.ret is None else one.ret

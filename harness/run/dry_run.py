@@ -78,6 +78,14 @@ class GuidedAhead:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicAhead:
+    name: str
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadAhead:
     name: str
     duration_s: float
@@ -86,10 +94,7 @@ class LoadAhead:
     spacing: str
     acks: str
     idempotence: bool
-    topic: str
-    partitions: int
-    replication_factor: int
-    min_insync_replicas: int
+    topics: tuple[TopicAhead, ...]
     processes: Mapping[str, int]
     """By kind of operation."""
     clients: str
@@ -199,7 +204,7 @@ def _guided(spec: Spec, nodes: Sequence[Node]) -> GuidedAhead | None:
     guided = spec.nemesis.guided
     if guided is None:
         return None
-    topic = spec.topic
+    topic = next((one for one in spec.every_topic if one.name == guided.topic), spec.every_topic[0])
     led = [node.host.name for node in nodes if node.is_broker and not node.spare][: topic.replication_factor]
     try:
         steps = tuple(
@@ -242,7 +247,7 @@ def _in_words(step: GuidedStep) -> str:
 
 
 def _load(spec: Spec) -> LoadAhead:
-    load, topic = spec.workload, spec.topic
+    load = spec.workload
     return LoadAhead(
         name=load.name,
         duration_s=load.duration_s,
@@ -250,10 +255,10 @@ def _load(spec: Spec) -> LoadAhead:
         spacing=load.spacing,
         acks=str(load.acks),
         idempotence=load.idempotence,
-        topic=topic.name,
-        partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
-        min_insync_replicas=topic.min_insync_replicas,
+        topics=tuple(
+            TopicAhead(one.name, one.partitions, one.replication_factor, one.min_insync_replicas)
+            for one in spec.every_topic
+        ),
         processes={f: processes for f, (processes, _) in load.shares.items() if processes},
         clients=f"{load.client.library} {load.client.version}".rstrip(),
     )

@@ -16,6 +16,7 @@ from wrackline.checkers.inputs.course import INFRASTRUCTURE
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import CONTROL, Event, Type
 from wrackline.history.store.folder import whole_file
+from wrackline.history.wording import partition_label
 from wrackline.systems.base import Node
 
 log = logging.getLogger(__name__)
@@ -83,11 +84,15 @@ class Account:
         self._recorder.record(Event(CONTROL, Type.INFO, f, extra=extra))
 
 
-def left_out_lines(left_out: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """A line for each kind of operation of which some were left out. ``left_out``: counts by partition."""
+def left_out_lines(left_out: Mapping[str, Sequence[int]], places: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """A line for each kind of operation of which some were left out. ``left_out``: counts by place."""
+    several = len({topic for topic, _ in places}) > 1
+    names = [partition_label(topic if several else None, partition) for topic, partition in places]
     for f, counts in left_out.items():
         if sum(counts):
-            where = ", ".join(f"{count} of partition {p}" for p, count in enumerate(counts) if count)
+            where = ", ".join(
+                f"{count} of {name}" for count, name in zip(counts, names, strict=False) if count
+            )
             of = f" ({where})" if len(counts) > 1 else ""
             yield f"{sum(counts)} {f} operations fell due while the clients were busy, and were left out{of}"
 

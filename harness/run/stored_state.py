@@ -50,7 +50,7 @@ def judged_of_history(run_dir: Path, info: RunInfo) -> Judged | None:
         return None
     ids = {host: int(node) for node, host in info.nodes.items()}
     states = [_state(row, ids) for row in rows if row["f"] == PARTITION]
-    missing = [str(line) for line in told[-1]["missing"]]
+    missing = list(dict.fromkeys(str(line) for extra in told for line in extra["missing"]))
     logs = list(_logs([row for row in rows if row["f"] == _REPLICA], ids))
     if sum(len(log.entries) for log in logs) > MOST_RECORDS:
         logs = []

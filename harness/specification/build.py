@@ -6,18 +6,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.cache import cache_folder
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
+from wrackline.harness.specification.sections import TopicSpec
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import RandomSpec
+from wrackline.nemesis.targets.words import retold
 from wrackline.systems.base import Closable, System
+from wrackline.systems.base import TopicSpec as ClusterTopic
 from wrackline.systems.spec import Layout
+from wrackline.workloads.log import ClientsSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,10 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
 
 
 def as_run(spec: Spec, test_id: str) -> Spec:
-    """The specification with what only a run may know, and what is saved nowhere: what its topic is called in
-    the cluster, and the secrets of its clients. Raises DeployError for a secret that is not there."""
-    name = spec.system.topic_of(test_id, spec.topic.name)
-    return _with_client_settings(_with_topic(spec, name))
+    """The specification with what only a run may know, and what is saved nowhere: what its topics are called
+    in the cluster, and the secrets of its clients. Raises DeployError for a secret that is not there."""
+    names = {topic.name: spec.system.topic_of(test_id, topic.name) for topic in spec.every_topic}
+    return _with_client_settings(_with_topics(spec, names))
 
 
 def _with_client_settings(spec: Spec) -> Spec:
@@ -71,34 +75,43 @@ def _with_client_settings(spec: Spec) -> Spec:
     return spec.model_copy(update={"workload": spec.workload.model_copy(update={"client": own})})
 
 
-def _with_topic(spec: Spec, name: str) -> Spec:
-    if name == spec.topic.name:
+def _with_topics(spec: Spec, names: Mapping[str, str]) -> Spec:
+    """``names``: of a topic in the specification -> in the cluster."""
+    if all(name == called for name, called in names.items()):
         return spec
-    old, nemesis = spec.topic.name, spec.nemesis
+    nemesis = spec.nemesis
     changed: dict[str, object] = {
         "schedule": tuple(
-            one.model_copy(update={"inject": aimed(one.inject, old, name)}) for one in nemesis.schedule
+            one.model_copy(update={"inject": aimed(one.inject, names)}) for one in nemesis.schedule
         )
     }
 
     def drawn(lane: RandomSpec) -> RandomSpec:
-        return lane.model_copy(update={"faults": tuple(aimed(one, old, name) for one in lane.faults)})
+        return lane.model_copy(update={"faults": tuple(aimed(one, names) for one in lane.faults)})
 
     if nemesis.random is not None:
         changed["random"] = drawn(nemesis.random)
-    changed["lanes"] = {name: drawn(lane) for name, lane in nemesis.lanes.items()}
-    topic = spec.topic.model_copy(update={"name": name})
-    return spec.model_copy(update={"topic": topic, "nemesis": nemesis.model_copy(update=changed)})
+    changed["lanes"] = {lane: drawn(one) for lane, one in nemesis.lanes.items()}
+    topics = [one.model_copy(update={"name": names[one.name]}) for one in spec.every_topic]
+    where = {"topics": tuple(topics)} if spec.topics else {"topic": topics[0]}
+    return spec.model_copy(update={**where, "nemesis": nemesis.model_copy(update=changed)})
 
 
-def aimed(fault: FaultSpec, old: str, name: str) -> FaultSpec:
-    """The fault where the topic ``old`` is called ``name`` in the cluster."""
-    return fault.model_copy(update={"target": fault.target.replace(f"({old}-", f"({name}-")})
+def aimed(fault: FaultSpec, names: Mapping[str, str]) -> FaultSpec:
+    """The fault where topics are called otherwise in the cluster (name here -> name there)."""
+    return fault.model_copy(update={"target": retold(fault.target, names)})
 
 
-def topic_configs(spec: Spec) -> dict[str, str]:
+def cluster_topic(spec: Spec, topic: TopicSpec) -> ClusterTopic:
+    """A topic of the run, as the cluster takes it."""
+    return ClusterTopic(
+        topic.name, topic.partitions, topic.replication_factor, topic_configs(topic, spec.workload)
+    )
+
+
+def topic_configs(topic: TopicSpec, workload: ClientsSpec) -> dict[str, str]:
     """The topic's settings as the cluster takes them."""
-    configs = {"min.insync.replicas": str(spec.topic.min_insync_replicas), **spec.workload.topic_configs}
-    for name, value in spec.topic.configs.items():
+    configs = {"min.insync.replicas": str(topic.min_insync_replicas), **workload.topic_configs}
+    for name, value in topic.configs.items():
         configs[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return configs

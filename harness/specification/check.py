@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wrackline.harness.specification.build import as_run, build_parts, topic_configs
+from wrackline.harness.specification.build import as_run, build_parts, cluster_topic
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.plugins.registry import Group, entries, named
-from wrackline.systems.base import About, DeployError, Refusal, TopicSpec
+from wrackline.systems.base import About, DeployError, Refusal
 from wrackline.workloads.clients.base import RefusedSetting, Unavailable
 from wrackline.workloads.clients.libraries import try_settings
 
@@ -54,21 +54,24 @@ def ask_clients(spec: Spec, source: str) -> None:
 
 def ask_system(spec: Spec, source: str) -> None:
     """Raises SpecError with all that the system refuses; DeployError."""
-    topic = spec.topic
-    wanted = TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
-    refusals = build_parts(spec, spec.name).system.refusals(wanted)
-    if refusals:
-        raise SpecError(*(f"{source}: {_place(refusal)}: {refusal.problem}" for refusal in refusals))
+    system = build_parts(spec, spec.name).system
+    mistakes: list[str] = []
+    for number, topic in enumerate(spec.every_topic):
+        section = f"topics[{number}]" if spec.topics else "topic"
+        for refusal in system.refusals(cluster_topic(spec, topic)):
+            mistakes.append(f"{source}: {_place(refusal, section)}: {refusal.problem}")
+    if mistakes:
+        raise SpecError(*dict.fromkeys(mistakes))
 
 
-def _place(refusal: Refusal) -> str:
-    """Returns the place of the refused setting as the reader wrote it."""
+def _place(refusal: Refusal, topic: str) -> str:
+    """Returns the place of the refused setting as the reader wrote it. ``topic``: its section."""
     match refusal.about:
         case About.CONFIG:
             return f"system.config.{refusal.key}"
         case About.PROFILE | About.DEFECTS:
             return f"system.{refusal.about}"
         case About.TOPIC:
-            return "topic.name"
+            return f"{topic}.name"
         case About.TOPIC_CONFIG:
-            return f"topic.configs.{refusal.key}"
+            return f"{topic}.configs.{refusal.key}"

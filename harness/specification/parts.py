@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
-from wrackline.harness.specification.sections import Sections
+from wrackline.harness.specification.sections import Sections, TopicSpec
 from wrackline.nemesis.faults.cluster.admin import ElectPreferred
 from wrackline.nemesis.faults.processes.restarts import RollingUpgradeSpec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import ONCE, NemesisSpec, RandomSpec, SpecError
-from wrackline.nemesis.targets.words import SPARE, Cast, never
+from wrackline.nemesis.targets.words import SPARE, Cast, CastTopic, never
 from wrackline.plugins.capabilities import Capability
 
 COORDINATED = {
@@ -26,6 +26,8 @@ COORDINATED = {
 }
 """What a coordinator may be of -> what a workload needs of the system that has such a thing."""
 MIN_ISR = "min.insync.replicas"
+OF_THE_RUN = ("unclean.leader.election.enable", "unclean.recovery.strategy", "flush.messages")
+"""Settings of a topic that the judge knows of the run as a whole (harness.run.live.setup)."""
 MOST_PARTITIONS_HERE = 200
 LONGEST_HERE_S = 86_400
 """On hosts that are made here."""
@@ -37,6 +39,7 @@ LONGEST_TEST_ID = 64
 def check(spec: Sections) -> None:
     """Raises Misfits with a line for each mistake: the key, what is wrong, what would do."""
     mistakes = [
+        *_topics(spec),
         *_fleet(spec),
         *_small_enough(spec),
         *_workload(spec),
@@ -51,18 +54,50 @@ def check(spec: Sections) -> None:
         raise Misfits(*mistakes)
 
 
+def _sections(spec: Sections) -> Iterator[tuple[str, TopicSpec]]:
+    """Yields each topic with the name of its section."""
+    for number, topic in enumerate(spec.every_topic):
+        yield f"topics[{number}]" if spec.topics else "topic", topic
+
+
+def _topics(spec: Sections) -> Iterator[str]:
+    """Yields whether several topics can be told apart, and are promised the same."""
+    if spec.topics and not spec.workload.takes_topics:
+        yield f"topics: the workload {spec.workload.name} uses one topic: give it as topic"
+    first, *others = spec.every_topic
+    names: dict[str, str] = {}
+    for where, topic in _sections(spec):
+        metric = topic.name.replace(".", "_")
+        other = names.setdefault(metric, topic.name)
+        if other == topic.name and names.setdefault(f"name {topic.name}", where) != where:
+            yield f"{where}.name: there is a topic {topic.name!r} already: give each one of its own"
+        elif other != topic.name and spec.system.broker_names() is None:
+            yield (
+                f"{where}.name: no broker takes {topic.name!r} beside {other!r}: '.' and '_' are one in the "
+                "names of metrics"
+            )
+    for number, topic in enumerate(others, 1):
+        for name in OF_THE_RUN:
+            if topic.configs.get(name) != first.configs.get(name):
+                yield (
+                    f"topics[{number}].configs.{name}: it must be the same for all topics, since the run's "
+                    "one contract is taken from it"
+                )
+
+
 def _workload(spec: Sections) -> Iterator[str]:
-    """Yields what the workload needs of the system and of the topic."""
-    workload, system, topic = spec.workload, spec.system, spec.topic
+    """Yields what the workload needs of the system and of the topics."""
+    workload, system = spec.workload, spec.system
     if lacks := sorted(workload.needs - system.offers):
         yield (
             f"workload.name {workload.name} needs {' and '.join(lacks)}, which system.kind {system.kind} "
             "as it is set here lacks; `wrackline list parts` lists other workloads and systems"
         )
-    for misfit in workload.misfits(topic.partitions):
+    for misfit in workload.misfits(sum(topic.partitions for topic in spec.every_topic)):
         yield f"workload.{misfit}"
-    for name in workload.topic_configs.keys() & topic.configs.keys():
-        yield f"topic.configs.{name}: the workload {workload.name} sets it, leave it out"
+    for where, topic in _sections(spec):
+        for name in workload.topic_configs.keys() & topic.configs.keys():
+            yield f"{where}.configs.{name}: the workload {workload.name} sets it, leave it out"
 
 
 def _fleet(spec: Sections) -> Iterator[str]:
@@ -78,12 +113,13 @@ def _fleet(spec: Sections) -> Iterator[str]:
         yield f"system.kind {spec.system.kind} needs hosts, and fleet.kind {spec.fleet.kind} has none"
     if refused := spec.system.refusal(spec.fleet):
         yield refused
-    longest = len(spec.system.topic_of("0" * LONGEST_TEST_ID, spec.topic.name))
-    if longest > LONGEST_TOPIC:
-        yield (
-            f"topic.name is {longest - LONGEST_TOPIC} characters too long: in the cluster the run's id "
-            "stands before it"
-        )
+    for where, topic in _sections(spec):
+        longest = len(spec.system.topic_of("0" * LONGEST_TEST_ID, topic.name))
+        if longest > LONGEST_TOPIC:
+            yield (
+                f"{where}.name is {longest - LONGEST_TOPIC} characters too long: in the cluster the run's id "
+                "stands before it"
+            )
 
 
 def _small_enough(spec: Sections) -> Iterator[str]:
@@ -95,7 +131,11 @@ def _small_enough(spec: Sections) -> Iterator[str]:
         "fleet.kind inventory, or test a cluster that runs already, system.kind external"
     )
     for key, given, most in (
-        ("topic.partitions", spec.topic.partitions, MOST_PARTITIONS_HERE),
+        (
+            "topics: partitions" if spec.topics else "topic.partitions",
+            sum(topic.partitions for topic in spec.every_topic),
+            MOST_PARTITIONS_HERE,
+        ),
         ("workload.duration_s", spec.workload.duration_s, LONGEST_HERE_S),
     ):
         if given > most:
@@ -109,21 +149,24 @@ def _brokers(spec: Sections) -> int | None:
 
 
 def _replicas(spec: Sections) -> Iterator[str]:
-    topic, brokers = spec.topic, _brokers(spec)
-    where = "fleet.brokers is" if spec.fleet.hosts else "those in system.hosts are"
-    if brokers is not None and topic.replication_factor > brokers:
-        yield (
-            f"topic.replication_factor {topic.replication_factor} needs as many brokers, {where} {brokers}"
-        )
-    if topic.min_insync_replicas > topic.replication_factor:
-        yield (
-            f"topic.min_insync_replicas {topic.min_insync_replicas} can never be met: "
-            f"topic.replication_factor is {topic.replication_factor}"
-        )
-    if MIN_ISR in topic.configs:
-        yield (
-            f"topic.configs.{MIN_ISR}: give it as topic.min_insync_replicas, which the contract is taken from"
-        )
+    brokers = _brokers(spec)
+    there = "fleet.brokers is" if spec.fleet.hosts else "those in system.hosts are"
+    for where, topic in _sections(spec):
+        if brokers is not None and topic.replication_factor > brokers:
+            yield (
+                f"{where}.replication_factor {topic.replication_factor} needs as many brokers, "
+                f"{there} {brokers}"
+            )
+        if topic.min_insync_replicas > topic.replication_factor:
+            yield (
+                f"{where}.min_insync_replicas {topic.min_insync_replicas} can never be met: "
+                f"{where}.replication_factor is {topic.replication_factor}"
+            )
+        if MIN_ISR in topic.configs:
+            yield (
+                f"{where}.configs.{MIN_ISR}: give it as {where}.min_insync_replicas, which the contract is "
+                "taken from"
+            )
 
 
 def _room_to_move(spec: Sections) -> Iterator[str]:
@@ -135,7 +178,8 @@ def _room_to_move(spec: Sections) -> Iterator[str]:
     if len(used) > spares and spec.fleet.hosts:  # else nobody can add any
         names = " and ".join(dict.fromkeys(used))
         yield f"nemesis: {len(used)} times {names} needs as many spare hosts, fleet.spares is {spares}"
-    factor, added = spec.topic.replication_factor, used.count("add-broker")
+    factor = max(topic.replication_factor for topic in spec.every_topic)
+    added = used.count("add-broker")
     brokers = _brokers(spec)
     for name in ("reassign", "remove-broker"):
         if name in (*scheduled, *drawn) and brokers is not None and brokers + added <= factor:
@@ -175,9 +219,7 @@ def _targets(spec: Sections) -> Iterator[str]:
         hosts=spec.fleet.hosts if names is None else names,
         brokers=_brokers(spec),
         spares=spec.fleet.spares,
-        topic=spec.topic.name,
-        partitions=spec.topic.partitions,
-        replicas=spec.topic.replication_factor,
+        topics={one.name: CastTopic(one.partitions, one.replication_factor) for one in spec.every_topic},
         controllers=spec.fleet.controllers if names is None else None,
         zookeepers=spec.fleet.zookeeper,
         coordinated=[what for what, any_of in COORDINATED.items() if any_of & spec.workload.needs],
@@ -212,12 +254,17 @@ def _guided(spec: Sections) -> Iterator[str]:
     guided = spec.nemesis.guided
     if guided is None:
         return
-    topic, needs, where = spec.topic, NEEDS[guided.name], f"nemesis.guided {guided.name}"
+    needs, where = NEEDS[guided.name], f"nemesis.guided {guided.name}"
+    matched = [one for one in spec.every_topic if guided.topic in (None, one.name)]
     for ability in (Ability.ROOT, Ability.NETWORK, Ability.POWER):
         if (why := spec.fleet.lacks(ability)) and spec.fleet.hosts:
             yield f"{where} needs {ability}: {why}"
-    if guided.topic not in (None, topic.name):
-        yield f"{where}: there is no topic {guided.topic!r}, the run's is {topic.name!r}"
+    if not matched:
+        names = " and ".join(repr(one.name) for one in spec.every_topic)
+        yield (
+            f"{where}: there is no topic {guided.topic!r}, the run's {'are' if spec.topics else 'is'} {names}"
+        )
+    topic = (matched or spec.every_topic)[0]
     if guided.partition >= topic.partitions:
         yield (
             f"{where}: {topic.name} has no partition {guided.partition}: "

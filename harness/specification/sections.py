@@ -51,11 +51,14 @@ TopicName = Annotated[
 ]
 
 
+MOST_TOPICS = 50
+
+
 class TopicSpec(Strict):
-    """The one topic of a run."""
+    """A topic of a run."""
 
     name: TopicName = "log"
-    """The name of the one topic that clients use."""
+    """The topic's name."""
     partitions: Annotated[
         int, Field(ge=1), Most(10_000, "take several runs, each with a topic of its own")
     ] = 2
@@ -168,12 +171,19 @@ class Sections(Strict):
     """What is deployed on them."""
     topic: TopicSpec = TopicSpec()
     """What the clients write to and read from."""
+    topics: Annotated[tuple[TopicSpec, ...], Lax, Field(max_length=MOST_TOPICS)] = ()
+    """Several topics, for workloads that take them; what one of them does not say is as in ``topic``."""
     workload: Annotated[ClientsSpec, WORKLOAD] = Field(default_factory=WORKLOAD.usual)
     """What the clients do."""
     nemesis: NemesisSpec = NemesisSpec()
     """What goes wrong."""
     contract: ContractSpec = ContractSpec()
     """What is expected of the run beyond what its configuration promises."""
+
+    @property
+    def every_topic(self) -> tuple[TopicSpec, ...]:
+        """Returns the topics of the run, one or several."""
+        return self.topics or (self.topic,)
 
     @property
     def nemesis_here(self) -> NemesisSpec:
@@ -212,13 +222,24 @@ class Sections(Strict):
         partitions."""
         if not isinstance(raw, dict):
             return raw
-        workload, topic = raw.get("workload", {}), raw.get("topic", {})
+        workload = raw.get("workload", {})
         if not isinstance(workload, dict):
             return raw
         named = {"name": WORKLOAD.default, **workload}
-        partitions = topic.get("partitions") if isinstance(topic, dict) else None
-        clients = _clients_for(named["name"], partitions) if isinstance(partitions, int) else {}
+        partitions = _partitions(raw.get("topic", {}), raw.get("topics") or ())
+        clients = {} if partitions is None else _clients_for(named["name"], partitions)
         return {**raw, "workload": {**named, **clients, **workload}}
+
+    @model_validator(mode="after")
+    def _topics_like_topic(self) -> Self:
+        """What one of several topics does not say is as in ``topic``."""
+        topics = tuple(
+            self.topic.model_copy(update={key: getattr(one, key) for key in one.model_fields_set})
+            for one in self.topics
+        )
+        if topics != self.topics:
+            object.__setattr__(self, "topics", topics)
+        return self
 
     @model_validator(mode="after")
     def _fit_for_one_another(self) -> Self:
@@ -235,6 +256,20 @@ class Sections(Strict):
             if fit is not getattr(self, name):
                 object.__setattr__(self, name, fit)
         return self
+
+
+def _partitions(topic: Any, topics: Any) -> int | None:
+    """Returns how many partitions all topics have together, as they are written; None where nothing is
+    said, or not with a number."""
+    if not isinstance(topic, dict) or not isinstance(topics, list | tuple):
+        return None
+    usual = topic.get("partitions")
+    if not topics:
+        return usual if isinstance(usual, int) else None
+    usual = TopicSpec().partitions if usual is None else usual
+    counts = [one.get("partitions", usual) for one in topics if isinstance(one, dict)]
+    numbers = [count for count in counts if isinstance(count, int)]
+    return sum(numbers) if len(numbers) == len(topics) else None
 
 
 def _usual_fleet(system: Any) -> str:

@@ -52,7 +52,11 @@ def read_info(run_dir: Path) -> RunInfo:
                 return _learned(run_dir, wal.read_header(file.readline()))
         except (OSError, ValueError) as wrong:
             raise HistoryError(f"{wal_file}: not readable as a history: {wrong}") from wrong
-    raise HistoryError(f"{run_dir}: no history here (neither {PARQUET} nor {WAL}); is it a run's directory?")
+    raise _none_in(run_dir)
+
+
+def _none_in(run_dir: Path) -> HistoryError:
+    return HistoryError(f"{run_dir}: no history here (neither {PARQUET} nor {WAL}); is it a run's directory?")
 
 
 def write_info(run_dir: Path, info: RunInfo) -> None:
@@ -71,9 +75,7 @@ def history_files(run_dir: Path, *, check: bool = True) -> list[Path]:
     if (run_dir / WAL).exists():
         convert(run_dir)
     if not finished.exists():
-        raise HistoryError(
-            f"{run_dir}: no history here (neither {PARQUET} nor {WAL}); is it a run's directory?"
-        )
+        raise _none_in(run_dir)
     _info_of_parquet(finished)
     if check:
         _check_pages(finished)
@@ -200,17 +202,18 @@ def write_row_groups(
 
 def finish(part: Path, final: Path) -> None:
     """Make a finished file durable under its final name."""
-    fd = os.open(part, os.O_RDONLY)
+    _sync(part)
+    part.rename(final)
+    _sync(final.parent)
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk."""
+    fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
     finally:
         os.close(fd)
-    part.rename(final)
-    folder = os.open(final.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _info_of_parquet(path: Path) -> RunInfo:

@@ -7,7 +7,16 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from wrackline.nemesis.faults.outputs import carried_out
-from wrackline.nemesis.faults.steps import DescribeNode, FaultContext, ProbeLog, StepResult, Target
+from wrackline.nemesis.faults.step import Step
+from wrackline.nemesis.faults.steps import (
+    Commands,
+    DescribeNode,
+    FaultContext,
+    ProbeLog,
+    StartNode,
+    StepResult,
+    Target,
+)
 
 NOBODY = "None"
 STOPPED = "T"
@@ -23,6 +32,13 @@ def process_state(stat: str) -> str | None:
 def looks_at(targets: Iterable[Target]) -> tuple[DescribeNode, ...]:
     """One look at each target's node."""
     return tuple(DescribeNode(one.host, one.node_id) for one in targets)
+
+
+def while_down(context: FaultContext, do: Iterable[Step], probe: Iterable[Step] = ()) -> Commands:
+    """The steps of a fault that takes its nodes down: they are looked at all the time, and start on undo."""
+    looks = looks_at(context.targets)
+    start = tuple(StartNode(one.host, one.node_id) for one in context.targets)
+    return Commands(tuple(do), start, (*probe, *looks), watch=looks)
 
 
 def nodes_seen(dones: Sequence[StepResult]) -> dict[str, str]:

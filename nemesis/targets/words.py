@@ -4,7 +4,7 @@ any of these."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from wrackline.fleets.base import CLIENTS
@@ -12,6 +12,7 @@ from wrackline.fleets.base import CLIENTS
 OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
 INTERNAL_TOPICS = {"__consumer_offsets": "group", "__transaction_state": "transaction"}
 """Topics in which a cluster keeps the state of groups and transactions, and what a run must have of these."""
+_PLACE = re.compile(r"\((.+)-(\d+)\)$")
 COORDINATOR = re.compile(r"coordinator\((group|transaction)\)")
 OF_ENSEMBLE = re.compile(r"(leader|follower)\(zookeeper\)")
 """A ZooKeeper server, by what it is among the others."""
@@ -104,6 +105,15 @@ def internal_topic_of(role: str) -> str | None:
     return found[2] if found and found[2] in INTERNAL_TOPICS else None
 
 
+def retold(role: str, names: Mapping[str, str]) -> str:
+    """The role where topics are called otherwise (name here -> name there)."""
+
+    def place(match: re.Match[str]) -> str:
+        return f"({names.get(match[1], match[1])}-{match[2]})"
+
+    return _PLACE.sub(place, role)
+
+
 def needs_metadata(role: str) -> bool:
     """Tells whether the cluster must be asked who has the role."""
     role = plain(role)
@@ -127,6 +137,15 @@ def settled_by_seed(role: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class CastTopic:
+    """What a topic is made of."""
+
+    partitions: int
+    replicas: int
+    """Of each partition."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cast:
     """The nodes that roles may ever name in a run, as its specification says."""
 
@@ -135,10 +154,7 @@ class Cast:
     brokers: int | None
     """None: nobody knows before the run."""
     spares: int
-    topic: str
-    partitions: int
-    replicas: int
-    """Of each partition."""
+    topics: Mapping[str, CastTopic]
     controllers: int | None = None
     """None: nobody knows before the run."""
     coordinated: Collection[str] = ("group", "transaction")
@@ -178,9 +194,9 @@ def never(role: str, cast: Cast) -> str | None:
 
 def _too_many(count: int, role: str, cast: Cast) -> str | None:
     known = {"follower-controllers": (cast.controllers or 99) - 1, ZOOKEEPERS: cast.zookeepers}
-    most = len(hosts_named(role)) or known.get(
-        role, cast.replicas if role.startswith("replicas") else cast.brokers or 99
-    )
+    if role.startswith("replicas") and (match := OF_PARTITION.fullmatch(role)):
+        known[role] = max(one.replicas for one in _matched(cast, match[2]).values())
+    most = len(hosts_named(role)) or known.get(role, cast.brokers or 99)
     return f"there are {most} of them at most" if count > most else None
 
 
@@ -188,13 +204,24 @@ def _no_partition(cast: Cast, kind: str, topic: str | None, partition: str | Non
     if topic in INTERNAL_TOPICS:
         what = INTERNAL_TOPICS[topic]
         return None if what in cast.coordinated else f"the workload has no {what}, so there is no {topic}"
-    if topic is not None and topic != cast.topic:
-        return f"there is no topic {topic!r}: the run's is {cast.topic!r}, so {kind}({cast.topic}-0)"
-    if topic is not None and int(partition or 0) >= cast.partitions:
+    matched = _matched(cast, topic)
+    if topic is not None and not matched:
+        quoted = " and ".join(map(repr, cast.topics))
+        verb = "is" if len(cast.topics) == 1 else "are"
+        like = " or ".join(f"{kind}({name}-0)" for name in cast.topics)
+        return f"there is no topic {topic!r}: the run's {verb} {quoted}, so {like}"
+    most = max(one.partitions for one in matched.values())
+    if topic is not None and int(partition or 0) >= most:
         return (
-            f"{topic} has no partition {partition}: topic.partitions is {cast.partitions}, "
-            f"the last is {kind}({topic}-{cast.partitions - 1})"
+            f"{topic} has no partition {partition}: topic.partitions is {most}, "
+            f"the last is {kind}({topic}-{most - 1})"
         )
-    if kind not in ("leader", "replicas") and cast.replicas < 2:
-        return f"a partition with one replica has no {kind}: topic.replication_factor is {cast.replicas}"
+    replicas = max(one.replicas for one in matched.values())
+    if kind not in ("leader", "replicas") and replicas < 2:
+        return f"a partition with one replica has no {kind}: topic.replication_factor is {replicas}"
     return None
+
+
+def _matched(cast: Cast, topic: str | None) -> Mapping[str, CastTopic]:
+    """The topics that a role may be of: all where it names none."""
+    return cast.topics if topic is None else {topic: cast.topics[topic]} if topic in cast.topics else {}

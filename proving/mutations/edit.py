@@ -226,6 +226,14 @@ class Edit:
                     self.change(at, records=(*event.records, fits))
         self._ends(partition, end + 1)
 
+    def add_topic(self, topic: str, value: int) -> None:
+        """There is another topic, and its final read gives one record."""
+        now, process = self.events[-1].time_ns, self.process()
+        begun = Event(process, Type.INVOKE, "drain", topic=topic, partition=0, time_ns=now)
+        extra = {"positions": {"0": 1}, "asked": True, "complete": True}
+        ended = replace(begun, type=Type.OK, offset=0, high_watermark=1, extra=extra)
+        self.insert(len(self.events), begun, replace(ended, records=(Record(0, 0, value, 0),)))
+
     def _ends(self, partition: int, end: int) -> None:
         before = max(
             [e.high_watermark or 0 for _, e in (*self.of("drain", partition), *self.of("replica", partition))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wrackline.history.model import CORRUPT, FAILED, FOREIGN, Record, Type
+from wrackline.proving.model.columns import TOPIC
 from wrackline.proving.mutations.edit import Edit, phantom
 from wrackline.proving.mutations.mutation import mutation
 
@@ -94,6 +95,14 @@ def append_elsewhere(edit: Edit) -> bool:
             if partition != one.partition and edit.log(partition):
                 edit.add_tail(partition, one.value)
                 return True
+    return False
+
+
+@mutation("misrouted", "a topic whose name begins as the other's holds a value that was sent there, in doubt")
+def append_to_another_topic(edit: Edit) -> bool:
+    for one in edit.unseen():
+        edit.add_topic(f"{TOPIC}-{one.partition}", one.value)
+        return True
     return False
 
 

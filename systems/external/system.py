@@ -223,14 +223,17 @@ class ExternalSystem:
         """Raises DeployError also when there is one of this name, and when the cluster gives it settings from
         which another contract would follow."""
         client = self._asked()
-        self._topics = (topic.name,)
+        others = self._topics
+        self._topics = (*others, topic.name)
         if any(one.topic == topic.name for one in client.describe().partitions):
+            self._topics = others
             raise DeployError(f"the cluster has a topic {topic.name} already; it is left as it is")
         self._made.append(topic.name)  # also if it is not ready in time
         try:
             client.create_topic(topic, timeout_s=timeout_s)
         except TopicRefused:
             self._made.remove(topic.name)
+            self._topics = others
             raise
         self._compare(topic)
 
@@ -367,9 +370,10 @@ class ExternalSystem:
     def remove_topics(self) -> str:
         if not self._made:
             return ""
-        names = ", ".join(self._made)
+        word, verb = ("topic", "is") if len(self._made) == 1 else ("topics", "are")
+        names, them = f"{word} {', '.join(self._made)}", "it" if verb == "is" else "them"
         if self._keep_topics:
-            return f"topic {names} is kept in the cluster"
+            return f"{names} {verb} kept in the cluster"
         deadline = time.monotonic() + REMOVE_S
         while self._made:
             try:
@@ -378,11 +382,10 @@ class ExternalSystem:
             except DeployError as wrong:
                 if time.monotonic() > deadline:
                     raise DeployError(
-                        f"topic {names} could not be removed within {REMOVE_S:g} s: {wrong}; remove it by "
-                        "hand"
+                        f"{names} could not be removed within {REMOVE_S:g} s: {wrong}; remove {them} by hand"
                     ) from wrong
                 time.sleep(0.5)
-        return f"topic {names} is removed from the cluster"
+        return f"{names} {verb} removed from the cluster"
 
     def close(self) -> None:
         """Hang up."""

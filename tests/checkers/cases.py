@@ -1,14 +1,14 @@
 """Cases in a line (wrackline.checkers.cases.language) beside the pairs: ``cases.txt`` has the forms
 of each anomaly, and what looks like one and is none.
 
-A case has a name, its steps, and after ``=>`` how many findings of which anomaly it shows: these and nothing
-else.
+A case has a name, its steps, and after ``=>`` how many findings of which anomaly it shows, and ``where`` that
+matters: these and nothing else.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +28,8 @@ class Case:
     events: list[Event]
     expected: dict[str, int]
     """Anomaly -> how many findings. Nothing else may be found."""
+    where: dict[str, str] = field(default_factory=dict)
+    """Anomaly -> ``where`` of its findings."""
 
     def write(self, directory: Path, row_group: int | None = None) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
@@ -51,8 +53,10 @@ def all_cases() -> tuple[Case, ...]:
 def _case(block: str) -> Case:
     case, _, found = block.partition("\n=> ")
     name, *steps = case.splitlines()
-    expected = {anomaly: int(count) for count, anomaly in re.findall(r"(\d+) ([\w-]+)", found)}
+    each = re.findall(r"(\d+) ([\w-]+)(?: \(([\w ]+)\))?", found)
+    expected = {anomaly: int(count) for count, anomaly, _ in each}
+    where = {anomaly: place for _, anomaly, place in each if place}
     assert expected or found == "nothing", block
     idempotence = not name.endswith(_WITHOUT_IDEMPOTENCE)
     history = parse("\n".join(steps), f"case {name}", idempotence=idempotence)
-    return Case(name, history.info, history.events, expected)
+    return Case(name, history.info, history.events, expected, where)

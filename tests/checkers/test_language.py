@@ -31,6 +31,19 @@ def test_a_case_is_a_history() -> None:
     assert case.info.topics[0].partitions == 2
 
 
+def test_a_step_may_be_of_another_topic() -> None:
+    case = parse(
+        "p: a@0 | q: b@log-1-0/0 c@log-1-0/1 | r: from log-1-2/1 | r: got c@log-1-0/1 | s: end log-1-0/2 "
+        "| final a@0 | final log-1-1/ | n1 holds b@log-1-0/0"
+    )
+    assert {event.topic for event in case.events if event.process in (1, 900)} == {"log"}
+    assert {event.topic for event in case.events if event.process not in (1, 900)} == {"log-1"}
+    assert [(one.name, one.partitions) for one in case.info.topics] == [("log", 1), ("log-1", 3)]
+    assert [event.partition for event in case.events if event.f == "drain"] == [0, 0, 1, 1]
+    with pytest.raises(CaseError, match="an event is of one topic, not of log-1 and other"):
+        parse("p: a@log-1-0/0 b@other-0/1")
+
+
 def test_outcomes_make_the_type_of_an_operation() -> None:
     case = parse("p: a@0 b+ | q: a2! b2! | r: a3! b3@1 | s: a4?")
     done = [event for event in case.events if event.type is not Type.INVOKE]

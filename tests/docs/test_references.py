@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.pages import Page, prose_of_python
 from tests.docs.references import HOMES, problems
+from wrackline.checkers.verdict.conditions.conditions import CONDITIONS
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 
 ROOT = Path(__file__).parents[2]
@@ -53,90 +54,14 @@ GOOD = {
     ),
     "README.md": "[A rule](docs/protocol.md#k40), `broker/rules.py::Rules.may_join`, `broker.rules.Rules`.\n",
 }
-MISTAKES = {
-    "a code that is no row": ("broker/x.py", '"""K41 says so."""\n', "K41 is no row of docs/protocol.md"),
-    "a code in a comment": ("broker/x.py", "x = 1  # see C9\n", "C9 is no row of docs/protocol.md"),
-    "a code of a letter that no page has": ("docs/x.md", "As in X12.\n", "X12: no page has codes with X"),
-    "a code that a range reaches": ("docs/x.md", "All of K39-K42.\n", "K42 is no row of docs/protocol.md"),
-    "a code inside a range": (
-        "docs/x.md",
-        "From I05 to I07.\n",
-        "I05 to I07: I06 is no row of docs/invariants.md",
-    ),
-    "a section": ("broker/x.py", '"""docs/protocol.md 2.7."""\n', "docs/protocol.md has no section 2.7"),
-    "a step of a section": (
-        "broker/x.py",
-        '"""docs/protocol.md 2.8.3."""\n',
-        "docs/protocol.md has no section 2.8.3",
-    ),
-    "the end of a range of steps": (
-        "broker/x.py",
-        '"""docs/protocol.md 2.8.1-4."""\n',
-        "docs/protocol.md has no section 2.8.4",
-    ),
-    "a section after codes and over the end of a line": (
-        "broker/x.py",
-        '"""docs/protocol.md 2.8, K40,\n3.1."""\n',
-        "docs/protocol.md has no section 3.1",
-    ),
-    "a heading": (
-        "broker/x.py",
-        '"""docs/protocol.md "Elections"."""\n',
-        'docs/protocol.md has no heading "Elections"',
-    ),
-    "a section of the page itself": ("docs/x.md", "# X\n\nSee section 4.\n", "docs/x.md has no section 4"),
-    "a section without its page": (
-        "broker/x.py",
-        '"""As section 2.8 says."""\n',
-        "section 2.8: of which page?",
-    ),
-    "a number in brackets without its page": (
-        "broker/x.py",
-        '"""A rule (2.8)."""\n',
-        "(2.8): of which page?",
-    ),
-    "a step without its page": ("broker/x.py", '"""The step 2.8.1."""\n', "2.8.1: of which page?"),
-    "a page": ("broker/x.py", '"""protocol.md says so."""\n', "protocol.md: there is no such page"),
-    "a file": (
-        "docs/x.md",
-        "In `broker/elections.py`.\n",
-        "broker/elections.py: there is no such file or folder",
-    ),
-    "a file in a block of code": (
-        "README.md",
-        "```\nwrackline run suites/none.yaml\n```\n",
-        "suites/none.yaml: there is no such file or folder",
-    ),
-    "a file by its name": ("docs/x.md", "In `elections.py`.\n", "elections.py: no file has that name"),
-    "a function": ("docs/x.md", "`broker/rules.py::Rules.elect`\n", "broker/rules.py defines no Rules.elect"),
-    "a dotted name": (
-        "docs/x.md",
-        "`broker.rules.Rule`\n",
-        "broker.rules.Rule: there is no such module, or it does not define that",
-    ),
-    "the file of a link": ("docs/x.md", "[x](y.md)\n", "link to y.md: there is no such file"),
-    "the anchor of a link": (
-        "docs/x.md",
-        "[x](protocol.md#k41)\n",
-        "link to protocol.md#k41: there is no such anchor",
-    ),
-    "an anchor of the page itself": ("docs/x.md", "# X\n[x](#y)\n", "link to #y: there is no such anchor"),
-    "an anchor twice": (
-        "docs/invariants.md",
-        '<a id="i05"></a><a id="i05"></a>\n',
-        "anchor i05 is there twice",
-    ),
-    "a golden table's comment": (
-        "tests/broker/rules/golden/x.txt",
-        "== t\nK77  ->  2.8.1  # K41\n",
-        "K41 is no row of docs/protocol.md",
-    ),
-    "a specification's comment": (
-        "suites/x.yaml",
-        "# shows K41\nname: x\n",
-        "K41 is no row of docs/protocol.md",
-    ),
-}
+
+
+def mistakes() -> Iterator[pytest.ParameterSet]:
+    """Of each block of the table: the file, what is in it, and what is said of that."""
+    for block in (ROOT / "tests/docs/mistakes.txt").read_text(encoding="utf-8").strip().split("\n\n"):
+        what, file, *lines, problem = block.splitlines()
+        text = "\n".join(lines) + "\n"
+        yield pytest.param(file.removeprefix("@ "), text, problem.removeprefix("=> "), id=what)
 
 
 def make(root: Path, files: Mapping[str, str]) -> Path:
@@ -150,7 +75,7 @@ def test_a_good_repository_has_no_problems(tmp_path: Path) -> None:
     assert problems(make(tmp_path, GOOD)) == []
 
 
-@pytest.mark.parametrize(("file", "text", "problem"), MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize(("file", "text", "problem"), list(mistakes()))
 def test_what_is_not_there_is_noticed(tmp_path: Path, file: str, text: str, problem: str) -> None:
     found = problems(make(tmp_path, {**GOOD, file: text}))
     assert problem in [one.text for one in found]
@@ -260,7 +185,7 @@ def test_every_contract_and_every_condition_of_a_pass_is_a_row() -> None:
     assert contracts <= named
     files = sorted((ROOT / "checkers/verdict/conditions").glob("*.py"))
     source = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    conditions = set(re.findall(r'(?:\bname(?:, \w+)* = |Condition\()"([^"]+)"', source))
+    conditions = {*CONDITIONS, *re.findall(r'\bname = "([^"]+)"', source)}
     assert len(conditions) >= 15
     assert conditions <= named
 

@@ -356,6 +356,20 @@ def test_ctrl_c_is_one_line(set_up: Path) -> None:
     assert "passed" not in done.stdout
 
 
+def pytest_in(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs the tests in a folder, with the hooks of ours."""
+    shutil.copy(ROOT / "tests/conftest.py", folder)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=360,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "ran"),
     [(["--collect-only"], False), (["--version"], False), ([], True), (["-n", "2"], True)],
@@ -364,20 +378,11 @@ def test_ctrl_c_is_one_line(set_up: Path) -> None:
 def test_the_tally_is_written_only_when_tests_were_run(
     tmp_path: Path, arguments: list[str], ran: bool
 ) -> None:
-    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
     (tmp_path / "test_two.py").write_text(
         "import pytest\ndef test_one(): pass\ndef test_two(): pass\ndef test_no(): pytest.skip('no')\n"
     )
     tally = tmp_path / "tally"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_two.py"],
-        cwd=tmp_path,
-        env={**os.environ, "WRACK_TALLY": str(tally)},
-        capture_output=True,
-        text=True,
-        timeout=360,
-        check=False,
-    )
+    done = pytest_in(tmp_path, *arguments, "test_two.py", WRACK_TALLY=str(tally))
     assert done.returncode == 0, done.stdout
     assert (tally.read_text() if tally.exists() else "0 0\n") == ("2 1\n" if ran else "0 0\n")
 
@@ -396,17 +401,8 @@ def test_one(n):
 def test_side_by_side_a_file_stays_together_unless_it_says_otherwise(
     tmp_path: Path, mark: str, workers: int
 ) -> None:
-    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
     (tmp_path / "test_some.py").write_text(SIDE_BY_SIDE % mark)
-    options = ("-n", "2", "--rootdir", ".", "-o", "markers=apart", "-p", "no:cacheprovider")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *options],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=360,
-        check=False,
-    )
+    done = pytest_in(tmp_path, "-n", "2", "--rootdir", ".", "-o", "markers=apart")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (tmp_path / "where").read_text().splitlines()
     assert (len(lines), len(set(lines))) == (6, workers)
@@ -422,7 +418,6 @@ def ran(name):
 def test_a_worker_that_dies_is_one_failed_test_and_nothing_is_run_twice_or_waited_for(tmp_path: Path) -> None:
     """It has done one file, half of another and none of a third; the other worker has been told that there is
     nothing more for it."""
-    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
     for name, tests in {
         "a": {"a": ""},
         "b": {"b": "time.sleep(1)", "c": "", "d": ""},
@@ -431,15 +426,7 @@ def test_a_worker_that_dies_is_one_failed_test_and_nothing_is_run_twice_or_waite
     }.items():
         body = "".join(f"def test_{one}(): ran('{one}'); {does or 'pass'}\n" for one, does in tests.items())
         (tmp_path / f"test_{name}.py").write_text(DYING + body)
-    options = ("-n", "2", "--rootdir", ".", "-p", "no:cacheprovider")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *options],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    done = pytest_in(tmp_path, "-n", "2", "--rootdir", ".")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed, 6 passed" in done.stdout
     assert "crashed while running 'test_e.py::test_e'" in done.stdout

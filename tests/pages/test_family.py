@@ -3,7 +3,6 @@ keyboard reaches what the mouse does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from upath import UPath
 from tests.harness.check.test_page import STALE
 from tests.harness.index.nights import night
 from tests.harness.report import synthetic_run
-from tests.harness.report.browser import PROGRAM, Browser, browser
+from tests.harness.report.browser import Browser, chromium
 from wrackline.harness.cli.verdicts.check import check_command
 from wrackline.harness.index.collect import Kept, gather
 from wrackline.harness.index.runs import beside
@@ -25,6 +24,7 @@ from wrackline.simulator.eras.page import row_of
 from wrackline.simulator.search.kill_table import Hunt, KillTable, Row, Safe
 from wrackline.simulator.search.kill_table import html as kill_table_html
 
+__all__ = ("chromium",)
 PAGES = ("report", "index", "check", "kill-table", "eras")
 _TEXTS = """(() => {
   const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -51,14 +51,6 @@ _TEXTS = """(() => {
 })()"""
 _UNREACHED = """[...document.querySelectorAll("a[href], button, summary, select, input, canvas.lanes")]
   .filter((one) => one.checkVisibility() && one.tabIndex < 0).map((one) => one.outerHTML.slice(0, 80))"""
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    if PROGRAM is None:
-        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
-    with browser() as found:
-        yield found
 
 
 def index_page(folder: Path) -> Path:

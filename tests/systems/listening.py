@@ -6,7 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from wrackline.fleets.base import FleetError, Host, PowerSwitch, Result
+from wrackline.systems.base import DeployError
+from wrackline.systems.common.deployed import Deployed
 
 # ruff: noqa: ARG002 - the signatures are those of the seam
 
@@ -67,3 +71,27 @@ class ListeningRemote:
         raise FleetError(f"host {self.host.name}: connection lost")
 
     def close(self) -> None: ...
+
+
+def starts_and_stops(fleet: Listening, system: Deployed, *, start_s: int) -> None:
+    node = system.brokers[0]
+    for act in (system.start, system.stop, system.kill, system.pause, system.resume, system.pid):
+        act(node)
+    words = (f"start 9092 {start_s}", "stop 30", "kill", "pause", "resume", "pid")
+    assert fleet.told("n1") == [f"/opt/wrackline/node.sh {word}" for word in words]
+
+
+def in_trouble(system: Deployed, act: str, message: str) -> None:
+    """What is wrong is told with host and node, and with a way out."""
+    subject = () if act == "install" else (system.brokers[0],)
+    with pytest.raises(DeployError, match=message) as trouble:
+        getattr(system, act)(*subject)
+    assert str(trouble.value).startswith("n1 (node 1): ")
+
+
+def collected(system: Deployed, into: Path) -> None:
+    """What silent hosts give is there, and what they do not is told."""
+    system.collect(into)
+    for host in ("n1", "n2", "c1"):
+        assert "logs: host" in (into / host / "missing.txt").read_text()
+        assert (into / host / "listing.txt").exists()

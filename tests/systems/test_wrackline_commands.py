@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.systems.listening import Listening, Said
+from tests.systems.listening import Listening, Said, collected, in_trouble, starts_and_stops
 from wrackline.fleets.netns.spec import NetnsSpec
 from wrackline.systems.base import ClusterState, DeployError, PartitionState
 from wrackline.systems.cluster_client import freshest
@@ -27,14 +27,8 @@ def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Listening:
 
 
 def system_on(fleet: Listening, tmp_path: Path, **options: object) -> WracklineSystem:
-    return WracklineSystem(
-        fleet,
-        brokers=("n1", "n2"),
-        controllers=("c1",),
-        cluster_id="abc",
-        bundle_cache=tmp_path,
-        **options,  # type: ignore[arg-type]
-    )
+    usual = {"brokers": ("n1", "n2"), "controllers": ("c1",), "cluster_id": "abc"}
+    return WracklineSystem(fleet, bundle_cache=tmp_path, **{**usual, **options})  # type: ignore[arg-type]
 
 
 def test_install_asks_once_uploads_and_unpacks(fleet: Listening, tmp_path: Path) -> None:
@@ -164,18 +158,7 @@ def test_a_rack_of_a_host_that_is_not_there_is_refused() -> None:
 
 
 def test_starting_and_stopping_a_node_run_these_commands(fleet: Listening, tmp_path: Path) -> None:
-    system = system_on(fleet, tmp_path, defects=("trunc_hw",))
-    node = system.brokers[0]
-    for act in (system.start, system.stop, system.kill, system.pause, system.resume, system.pid):
-        act(node)
-    assert fleet.told("n1") == [
-        "/opt/wrackline/node.sh start 9092 10",
-        "/opt/wrackline/node.sh stop 30",
-        "/opt/wrackline/node.sh kill",
-        "/opt/wrackline/node.sh pause",
-        "/opt/wrackline/node.sh resume",
-        "/opt/wrackline/node.sh pid",
-    ]
+    starts_and_stops(fleet, system_on(fleet, tmp_path, defects=("trunc_hw",)), start_s=10)
 
 
 LOG = "INFO: starts\nOSError: [Errno 28] No space left on device"
@@ -212,11 +195,7 @@ def test_trouble_names_host_command_and_way_out(
     fleet: Listening, tmp_path: Path, part: str, said: Said, act: str, message: str
 ) -> None:
     fleet.answers[part] = said
-    system = system_on(fleet, tmp_path)
-    subject = () if act == "install" else (system.brokers[0],)
-    with pytest.raises(DeployError, match=message) as trouble:
-        getattr(system, act)(*subject)
-    assert str(trouble.value).startswith("n1 (node 1): ")
+    in_trouble(system_on(fleet, tmp_path), act, message)
 
 
 def test_every_hosts_trouble_is_told_at_once(fleet: Listening, tmp_path: Path) -> None:
@@ -228,24 +207,16 @@ def test_every_hosts_trouble_is_told_at_once(fleet: Listening, tmp_path: Path) -
 
 def test_a_host_that_the_fleet_does_not_have_is_refused(fleet: Listening, tmp_path: Path) -> None:
     with pytest.raises(DeployError, match="no host n9: it has n1, n2, c1"):
-        WracklineSystem(fleet, brokers=("n9",), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path)
+        system_on(fleet, tmp_path, brokers=("n9",))
     with pytest.raises(DeployError, match="once in each list"):
-        WracklineSystem(
-            fleet, brokers=("n1", "n1"), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path
-        )
+        system_on(fleet, tmp_path, brokers=("n1", "n1"))
 
 
 def test_a_host_named_twice_runs_a_broker_and_a_controller_in_one_process(
     fleet: Listening, tmp_path: Path
 ) -> None:
-    system = WracklineSystem(
-        fleet,
-        brokers=("n1", "n2"),
-        controllers=("n2",),
-        cluster_id="x",
-        config={"min_insync_replicas": 2, "heartbeat_interval_ms": 200},
-        bundle_cache=tmp_path,
-    )
+    config = {"min_insync_replicas": 2, "heartbeat_interval_ms": 200}
+    system = system_on(fleet, tmp_path, controllers=("n2",), config=config)
     alone, both = (tomllib.loads(system.config_for(node)) for node in system.nodes)
     assert (alone["role"], both["role"]) == ("broker", "combined")
     assert (both["node_id"], both["controller_id"]) == (2, 101)
@@ -256,9 +227,7 @@ def test_a_host_named_twice_runs_a_broker_and_a_controller_in_one_process(
 
 
 def test_a_spare_is_a_broker_that_nobody_waits_for(fleet: Listening, tmp_path: Path) -> None:
-    system = WracklineSystem(
-        fleet, brokers=("n1",), spares=("n2",), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path
-    )
+    system = system_on(fleet, tmp_path, brokers=("n1",), spares=("n2",))
     [spare] = system.spares
     assert (spare.node_id, spare.host.name, spare.is_broker) == (2, "n2", True)
     assert spare in system.nodes
@@ -266,9 +235,7 @@ def test_a_spare_is_a_broker_that_nobody_waits_for(fleet: Listening, tmp_path: P
     assert system.bootstrap() == f"{system.nodes[0].host.address}:9092"
     assert tomllib.loads(system.config_for(spare))["node_id"] == 2
     with pytest.raises(DeployError, match="once in each list"):
-        WracklineSystem(
-            fleet, brokers=("n1",), spares=("n1",), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path
-        )
+        system_on(fleet, tmp_path, brokers=("n1",), spares=("n1",))
 
 
 @pytest.mark.parametrize(("start_s", "given"), [(10.0, 30), (40.0, 120)], ids=["namespaces", "machines"])
@@ -290,10 +257,7 @@ def test_beside_a_zookeeper_a_node_is_given_thrice_the_time(
 
 
 def test_collecting_goes_on_when_a_host_is_silent(fleet: Listening, tmp_path: Path) -> None:
-    system_on(fleet, tmp_path).collect(tmp_path / "nodes")
-    for host in ("n1", "n2", "c1"):
-        assert "logs: host" in (tmp_path / "nodes" / host / "missing.txt").read_text()
-        assert (tmp_path / "nodes" / host / "listing.txt").exists()
+    collected(system_on(fleet, tmp_path), tmp_path / "nodes")
 
 
 def state(

@@ -165,8 +165,7 @@ def test_what_was_refused_is_committed_when_the_partition_is_taken(tmp_path: Pat
         context = Context(
             bootstrap="",
             library=cast("Library", SimpleNamespace(member=lambda *_: client)),
-            topic="log",
-            partitions=1,
+            topics={"log": 1},
             spec=spec,
             recorder=recorder,
             generator=cast("Generator", None),

@@ -65,7 +65,7 @@ def test_the_workload_compact_sets_the_cleanup_policy_itself() -> None:
     assert topic == "x.yaml: topic.configs.cleanup.policy: the workload compact sets it, leave it out"
     assert CompactSpec(segment_ms=500).topic_configs["segment.ms"] == "500"
     plain = parse("name: x", "x.yaml")
-    assert topic_configs(plain) == {"min.insync.replicas": "2"}
+    assert topic_configs(plain.topic, plain.workload) == {"min.insync.replicas": "2"}
 
 
 def test_an_idempotent_producer_waits_until_it_is_acknowledged(mock_cluster: str, tmp_path: Path) -> None:

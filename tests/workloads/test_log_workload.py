@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from tests.workloads.driving import Row, driven, recorded
+from tests.workloads.driving import Row, driven, recorded, records_of
 from wrackline.history import Recorder
 from wrackline.history.model import FAILED, Event, RunInfo, TopicInfo, Type, parts_of
 from wrackline.workloads.clients.base import Outgoing
@@ -48,31 +48,14 @@ def test_every_operation_is_on_record_and_what_was_acked_is_read_back(
         assert types[::2] == ["invoke"] * len(types[::2])
         assert "invoke" not in types[1::2]
 
-    sent = [
-        record for row in rows if (row["f"], row["type"]) == ("send", "invoke") for record in row["records"]
-    ]
-    values = [record["value"] for record in sent]
+    values = [record["value"] for record in records_of(rows, "send", "invoke")]
     assert len(values) == len(set(values))
-    acked = {
-        (record["partition"], record["offset"]): record["value"]
-        for row in rows
-        if (row["f"], row["type"]) == ("send", "ok")
-        for record in row["records"]
-    }
-    final = {
-        (record["partition"], record["offset"]): record["value"]
-        for row in rows
-        if (row["f"], row["type"]) == ("drain", "ok")
-        for record in row["records"]
-    }
+    acked, final, polled = (
+        {(one["partition"], one["offset"]): one["value"] for one in records_of(rows, f, "ok")}
+        for f in ("send", "drain", "poll")
+    )
     assert acked
     assert final == acked
-    polled = {
-        (record["partition"], record["offset"]): record["value"]
-        for row in rows
-        if (row["f"], row["type"]) == ("poll", "ok")
-        for record in row["records"]
-    }
     assert polled
     assert polled.items() <= acked.items()
     ends = [row for row in rows if (row["f"], row["type"]) == ("end", "ok")]
@@ -142,35 +125,39 @@ def test_consumers_go_on_where_they_stand_and_say_so_when_they_move(
 def test_without_acks_nothing_is_taken_for_evidence(mock_cluster: str, tmp_path: Path) -> None:
     spec = LogSpec(rate=200, senders=1, pollers=0, enders=1, acks=0)
     rows, _ = drive(mock_cluster, tmp_path / "run", spec, 60)
-    acked = [
-        record["offset"]
-        for row in rows
-        if (row["f"], row["type"]) == ("send", "ok")
-        for record in row["records"]
-    ]
-    assert set(acked) == {-3}
+    assert {record["offset"] for record in records_of(rows, "send", "ok")} == {-3}
 
 
-def nobody_listens(run_dir: Path, spec: LogSpec, unknown: int) -> tuple[list[Row], LogWorkload]:
-    """Every record times out, nobody knows what became of it: until so many operations ended so."""
+def nobody_listens(
+    run_dir: Path, spec: LogSpec, over: Callable[[LogWorkload], bool]
+) -> tuple[list[Row], LogWorkload]:
+    """Every record times out, nobody knows what became of it."""
     info = RunInfo("t1", "t", 1, "", "mock", "log", "all", False, (TopicInfo("log", PARTITIONS, 3, 2),))
     with Recorder(run_dir, info) as recorder:
         workload = LogWorkload(
             spec,
             bootstrap="127.0.0.1:1",
-            topic="log",
-            partitions=PARTITIONS,
+            topics={"log": PARTITIONS},
             seed=3,
             recorder=recorder,
             enter=contextlib.nullcontext,
         )
         workload.start()
         waiting = threading.Event()
-        while workload.counts().info < unknown:
+        while not over(workload):
             waiting.wait(0.05)
         assert workload.stop(timeout_s=20) == []
-        assert workload.failure is None
     return recorded(run_dir), workload
+
+
+def unknown(operations: int) -> Callable[[LogWorkload], bool]:
+    """So many operations of unknown outcome, and no failure of ours."""
+
+    def over(workload: LogWorkload) -> bool:
+        assert workload.failure is None
+        return workload.counts().info >= operations
+
+    return over
 
 
 def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
@@ -182,7 +169,7 @@ def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
         enders=0,
         client={"message_timeout_ms": 300, "request_timeout_ms": 200},
     )
-    rows, _ = nobody_listens(tmp_path / "run", spec, 6)
+    rows, _ = nobody_listens(tmp_path / "run", spec, unknown(6))
     stride = spec.concurrency + PARTITIONS
     processes = sorted({row["process"] for row in rows})
     assert {process % stride for process in processes} == {0, 1}
@@ -196,22 +183,7 @@ def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
 
 def test_an_error_in_our_own_code_ends_the_workload_and_is_reported(tmp_path: Path) -> None:
     spec = LogSpec(rate=50, client={"librdkafka": {"message.max.bytes": 5}})
-    info = RunInfo("t1", "t", 1, "", "mock", "log", "all", False, (TopicInfo("log", PARTITIONS, 3, 2),))
-    with Recorder(tmp_path / "run", info) as recorder:
-        workload = LogWorkload(
-            spec,
-            bootstrap="127.0.0.1:1",
-            topic="log",
-            partitions=PARTITIONS,
-            seed=3,
-            recorder=recorder,
-            enter=contextlib.nullcontext,
-        )
-        workload.start()
-        waiting = threading.Event()
-        while workload.failure is None:
-            waiting.wait(0.05)
-        assert workload.stop(timeout_s=10) == []
+    _, workload = nobody_listens(tmp_path / "run", spec, lambda workload: workload.failure is not None)
     assert workload.failure is not None
     assert "message.max.bytes" in workload.failure
 
@@ -233,7 +205,8 @@ def test_a_cluster_that_does_not_answer_still_gets_the_asked_rate(tmp_path: Path
     client = {"message_timeout_ms": 2_000, "request_timeout_ms": 1_000}
     spec = LogSpec(rate=40, senders=2, pollers=0, enders=0, client=client)
     assert spec.width == 90
-    rows, workload = nobody_listens(tmp_path / "run", spec, 120)
+    rows, workload = nobody_listens(tmp_path / "run", spec, unknown(120))
+    assert workload.failure is None
     assert workload.left_out == {"send": [0, 0, 0, 0]}
     invoked = [row["time_ns"] / 1e9 for row in rows if row["type"] == "invoke"]
     assert len(invoked) / (invoked[-1] - invoked[0]) > 30

@@ -16,7 +16,7 @@ from typing import Any
 from wrackline.history.model import Event, Type
 from wrackline.history.offsets import Offsets
 from wrackline.workloads.clients.base import ClientError, Consumer, Fetched, Polled
-from wrackline.workloads.log.processes import Context, close_in_background, read_records
+from wrackline.workloads.log.processes import Context, Place, close_in_background, read_records
 
 CHUNK_RECORDS = 2_000
 CHUNK_S = 2.0
@@ -30,6 +30,7 @@ others share may give records for minutes that its end offset does not reach."""
 class Drained:
     """The course of the final read of one partition."""
 
+    topic: str
     partition: int
     log_start: int
     end: int
@@ -42,38 +43,39 @@ class Drained:
 
 
 def drain(context: Context, first_process: int, *, deadline_s: float) -> list[Drained]:
-    """Read all partitions, each in a thread of its own as process ``first_process + partition``."""
-    found: dict[int, Drained] = {}
+    """Read all partitions of all topics, each in a thread of its own: as process ``first_process`` and on, in
+    the order of ``context.places``."""
+    found: dict[Place, Drained] = {}
     threads = [
         threading.Thread(
             target=_drain_into,
-            args=(found, context, p, first_process + p, deadline_s),
-            name=f"drain-{p}",
+            args=(found, context, place, first_process + number, deadline_s),
+            name=f"drain-{number}",
             daemon=True,
         )
-        for p in range(context.partitions)
+        for number, place in enumerate(context.places)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(deadline_s + 30)
     missing = "the final read did not come back"
-    return [found.get(p, Drained(p, -1, -1, 0, False, missing)) for p in range(context.partitions)]
+    return [found.get(place, Drained(*place, -1, -1, 0, False, missing)) for place in context.places]
 
 
 def _drain_into(
-    found: dict[int, Drained], context: Context, partition: int, process: int, deadline_s: float
+    found: dict[Place, Drained], context: Context, place: Place, process: int, deadline_s: float
 ) -> None:
     with context.enter():
-        found[partition] = _Drain(context, partition, process, time.monotonic() + deadline_s).run()
+        found[place] = _Drain(context, place, process, time.monotonic() + deadline_s).run()
 
 
 class _Drain:
     """One partition's final read."""
 
-    def __init__(self, context: Context, partition: int, process: int, deadline: float) -> None:
+    def __init__(self, context: Context, place: Place, process: int, deadline: float) -> None:
         self.context = context
-        self.partition = partition
+        self.topic, self.partition = place
         self.process = process
         self.deadline = deadline
         self.low = self.high = self.position = -1
@@ -87,7 +89,9 @@ class _Drain:
         while not complete and time.monotonic() < self.deadline:
             complete = self._attempt()
         problem = None if complete else self.problem or "no time was left"
-        return Drained(self.partition, self.low, self.high, self.records, complete, problem, self.offsets)
+        return Drained(
+            self.topic, self.partition, self.low, self.high, self.records, complete, problem, self.offsets
+        )
 
     def _attempt(self) -> bool:
         """Reads with one consumer, as far as it goes. True when the end was reached."""
@@ -118,7 +122,7 @@ class _Drain:
         if asked and (refused := self._ask(client)):
             return self._failed(begin, "asking for the end offset", refused)
         if not self.assigned:
-            client.assign(self.context.topic, {self.partition: self.position})
+            client.assign(self.topic, {self.partition: self.position})
             self.assigned = True
         got = self._read(client, past_end=past_end)
         records, corrupt = read_records(got.records, self.context)
@@ -160,12 +164,12 @@ class _Drain:
         """A consumer of committed records is told where the first open transaction begins. What was
         committed lies behind that too, and is to be waited for."""
         if not self.context.spec.isolation:
-            return client.ends(self.context.topic, self.partition)
+            return client.ends(self.topic, self.partition)
         asker = self.context.library.consumer(
             self.context.bootstrap, self.context.spec, isolation="read_uncommitted"
         )
         try:
-            return asker.ends(self.context.topic, self.partition)
+            return asker.ends(self.topic, self.partition)
         finally:
             close_in_background(asker)
 
@@ -199,7 +203,7 @@ class _Drain:
                 self.process,
                 kind,
                 "drain",
-                topic=self.context.topic,
+                topic=self.topic,
                 partition=self.partition,
                 offset=self.low if self.high >= 0 else None,
                 high_watermark=self.high if self.high >= 0 else None,

@@ -36,11 +36,11 @@ class Marks:
     """Sends markers, as a logical process of its own."""
 
     def __init__(self, context: Context, process: int) -> None:
-        self._sending = Sending(context, process)
+        self._sending, self._topic = Sending(context, process), context.topic
 
     def mark(self, partition: int) -> int:
         """The offset of a fresh marker. Raises Unknown."""
-        [outcome] = self._sending.send(partition, attempt=MARKER)
+        [outcome] = self._sending.send((self._topic, partition), attempt=MARKER)
         if outcome.offset < 0:
             raise Unknown(outcome.error or "_NO_OFFSET")
         return outcome.offset

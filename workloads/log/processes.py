@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from wrackline.history.model import Event, Record, Type
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Place = tuple[str, int]
+"""Topic and partition."""
 CLOSE_S = 10.0
 """How long a client may take to end before we stop waiting for it."""
 
@@ -38,8 +40,8 @@ class Context:
 
     bootstrap: str
     library: Library
-    topic: str
-    partitions: int
+    topics: Mapping[str, int]
+    """Name -> partitions."""
     spec: ClientsSpec
     recorder: Recorder
     generator: Generator
@@ -54,8 +56,23 @@ class Context:
 
     def record(self, process: int, kind: Type, f: str, **columns: Any) -> None:
         """Writes a row of the history, and counts it."""
-        event = Event(process, kind, f, topic=self.topic, **columns)
+        event = Event(process, kind, f, **{"topic": self.topic, **columns})
         self.tally.count(self.recorder.record(event))
+
+    @cached_property
+    def places(self) -> Sequence[Place]:
+        """Every partition of every topic. A lane of the generator is an index into it."""
+        return tuple((topic, p) for topic, partitions in self.topics.items() for p in range(partitions))
+
+    @property
+    def topic(self) -> str:
+        """The only topic, for workloads that take one (``ClientsSpec.takes_topics``)."""
+        return next(iter(self.topics))
+
+    @property
+    def partitions(self) -> int:
+        """The partitions of the only topic."""
+        return self.topics[self.topic]
 
 
 @contextmanager
@@ -140,44 +157,47 @@ class Ender(Reading):
     f = "end"
 
     def operate(self, slot: Slot) -> None:
-        partition = slot.lane
+        topic, partition = self.context.places[slot.lane]
         client = self.client()
-        self.invoke(partition=partition)
+        place: dict[str, Any] = {"topic": topic, "partition": partition}
+        self.invoke(**place)
         begin = time.monotonic_ns()
         try:
-            low, high = client.ends(self.context.topic, partition)
+            low, high = client.ends(topic, partition)
         except ClientError as refused:
-            self.complete(Type.FAIL, begin, partition=partition, error=refused.name)
+            self.complete(Type.FAIL, begin, **place, error=refused.name)
         else:
-            self.complete(Type.OK, begin, partition=partition, offset=low, high_watermark=high)
+            self.complete(Type.OK, begin, **place, offset=low, high_watermark=high)
         if client.broken:
             self.retire()
 
 
 class Poller(Reading):
-    """Takes some partitions by itself and reads on; from time to time takes others, or the same from
-    elsewhere."""
+    """Takes some partitions of a topic by itself and reads on; from time to time takes others, or the same
+    from elsewhere."""
 
     f = "poll"
 
     def __init__(self, context: Context, slot: int) -> None:
         super().__init__(context, slot)
+        self._topic = context.topic
         self._positions: dict[int, int] = {}
         """Next offset of every partition held."""
-        self._known: dict[int, int] = {}
+        self._known: dict[Place, int] = {}
         """The last position ever reached, of every partition."""
         self._lost = False
 
     def operate(self, slot: Slot) -> None:
         every = self.context.spec.seek_every
-        client = self.client()
-        if not self._positions:
+        if not self._positions or (not self._lost and every and slot.choice(every, salt=2) == 0):
+            self._take_topic(slot)
+            client = self.client()
             self._assign(client, self._take_partitions(slot))
-        elif self._lost:
-            self._assign(client, inside_the_log(self.context, client, self._positions))
-        elif every and slot.choice(every, salt=2) == 0:
-            self._assign(client, self._take_partitions(slot))
-        self.invoke()
+        else:
+            client = self.client()
+            if self._lost:
+                self._assign(client, inside_the_log(client, self._topic, self._positions))
+        self.invoke(topic=self._topic)
         begin = time.monotonic_ns()
         polled = client.poll(timeout_s=self.context.spec.poll_wait_s)
         self._complete(polled, begin)
@@ -190,26 +210,36 @@ class Poller(Reading):
         records, corrupt = read_records(polled.records, self.context)
         for record in records:
             self._positions[record.partition] = record.offset + 1
-        self._known.update(self._positions)
+        self._known.update({(self._topic, partition): at for partition, at in self._positions.items()})
         extra: dict[str, Any] = {"positions": positions_of(self._positions)}
         if corrupt:
             extra["corrupt"] = corrupt
         if error and records:
             extra["error"] = error
         if error and not records:
-            self.complete(Type.FAIL, begin_ns, error=error)
+            self.complete(Type.FAIL, begin_ns, topic=self._topic, error=error)
         else:
-            self.complete(Type.OK, begin_ns, records=records, extra=extra)
+            self.complete(Type.OK, begin_ns, topic=self._topic, records=records, extra=extra)
+
+    def _take_topic(self, slot: Slot) -> None:
+        """An event has one topic, so one is read at a time; by a fresh client, which cannot have kept records
+        of another."""
+        topics = list(self.context.topics)
+        topic = topics[slot.choice(len(topics), salt=1)]
+        if topic != self._topic:
+            self._topic = topic
+            self.drop_client()
 
     def _take_partitions(self, slot: Slot) -> dict[int, int]:
         """One partition or several; each from the start, from where this thread last was in it, or a bit
         before."""
-        count = 1 + slot.choice(self.context.partitions, salt=3)
-        first = slot.choice(self.context.partitions, salt=4)
+        partitions = self.context.topics[self._topic]
+        count = 1 + slot.choice(partitions, salt=3)
+        first = slot.choice(partitions, salt=4)
         taken = {}
         for step in range(count):
-            partition = (first + step) % self.context.partitions
-            known = self._known.get(partition, 0)
+            partition = (first + step) % partitions
+            known = self._known.get((self._topic, partition), 0)
             back = slot.choice(50, salt=6 + step)
             taken[partition] = (0, known, known, max(0, known - back))[slot.choice(4, salt=5)]
         return taken
@@ -217,17 +247,17 @@ class Poller(Reading):
     def _assign(self, client: Consumer, positions: dict[int, int]) -> None:
         self._positions, self._lost = dict(positions), False
         extra = {"positions": positions_of(positions)}
-        self.record(self.process, Type.INVOKE, "assign", extra=extra)
-        client.assign(self.context.topic, positions)
-        self.record(self.process, Type.OK, "assign", extra=extra)
+        self.record(self.process, Type.INVOKE, "assign", topic=self._topic, extra=extra)
+        client.assign(self._topic, positions)
+        self.record(self.process, Type.OK, "assign", topic=self._topic, extra=extra)
 
 
-def inside_the_log(context: Context, client: Consumer, positions: Mapping[int, int]) -> dict[int, int]:
+def inside_the_log(client: Consumer, topic: str, positions: Mapping[int, int]) -> dict[int, int]:
     """Positions inside the log as it is now, after a poll failed because they lay outside of it."""
     found = {}
     for partition, position in positions.items():
         try:
-            low, high = client.ends(context.topic, partition)
+            low, high = client.ends(topic, partition)
         except ClientError:
             found[partition] = position  # the next poll fails again if it still lies outside
         else:

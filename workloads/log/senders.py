@@ -16,7 +16,7 @@ from wrackline.history.values import dataclass
 from wrackline.workloads.clients import outcomes
 from wrackline.workloads.clients.base import Outgoing, Producer
 from wrackline.workloads.clients.outcomes import Outcome
-from wrackline.workloads.log.processes import Context, Process, close_in_background
+from wrackline.workloads.log.processes import Context, Place, Process, close_in_background
 from wrackline.workloads.pace import Due, Slot
 from wrackline.workloads.payload import encode
 
@@ -33,7 +33,7 @@ FORMER_S = 0.02
 class Operation:
     """A send that is on record as invoked."""
 
-    partition: int
+    place: Place
     values: tuple[int, ...]
     outgoing: tuple[Outgoing, ...]
     begin_ns: int
@@ -48,10 +48,10 @@ class LogicalProducer:
         self._counter = 0
         self._keyed = context.spec.compacted
 
-    def invoke(self, partition: int, count: int, *, attempt: int = 0) -> Operation:
+    def invoke(self, place: Place, count: int, *, attempt: int = 0) -> Operation:
         """Make ``count`` records and write their invocation down. ``attempt`` becomes part of the values
         (history.model.value_of)."""
-        context = self.context
+        context, (topic, partition) = self.context, place
         values = tuple(value_of(self.process, self._counter + n, attempt) for n in range(count))
         self._counter += count
         now_ms = time.time_ns() // 1_000_000
@@ -59,29 +59,32 @@ class LogicalProducer:
             Outgoing(
                 partition,
                 context.spec.key_of(partition, value),
-                encode(context.tag, value, context.topic, partition, now_ms, context.spec.record_bytes),
+                encode(context.tag, value, topic, partition, now_ms, context.spec.record_bytes),
                 now_ms,
             )
             for value in values
         )
         asked = tuple(Record(partition, UNKNOWN, value, -1, now_ms) for value in values)
         key = self._key(outgoing)
-        context.record(self.process, Type.INVOKE, "send", partition=partition, key=key, records=asked)
-        return Operation(partition, values, outgoing, time.monotonic_ns())
+        context.record(
+            self.process, Type.INVOKE, "send", topic=topic, partition=partition, key=key, records=asked
+        )
+        return Operation(place, values, outgoing, time.monotonic_ns())
 
     def complete(self, operation: Operation, found: list[Outcome]) -> Type:
         """Write down what became of it."""
         latency = time.monotonic_ns() - operation.begin_ns
         kind = outcomes.type_of(found)
         records = tuple(
-            Record(operation.partition, outcome.offset, value, -1, outcome.timestamp_ms)
+            Record(operation.place[1], outcome.offset, value, -1, outcome.timestamp_ms)
             for value, outcome in zip(operation.values, found, strict=True)
         )
         self.context.record(
             self.process,
             kind,
             "send",
-            partition=operation.partition,
+            topic=operation.place[0],
+            partition=operation.place[1],
             key=self._key(operation.outgoing),
             records=records,
             error=outcomes.error_of(found),
@@ -107,13 +110,13 @@ class Sending:
         self._producer = LogicalProducer(context, process)
         self._client: Producer | None = None
 
-    def send(self, partition: int, count: int = 1, *, attempt: int = 0) -> list[Outcome]:
+    def send(self, place: Place, count: int = 1, *, attempt: int = 0) -> list[Outcome]:
         """One operation, from its invocation to its outcome."""
         context = self._producer.context
         if self._client is None:
             self._client = context.library.producer(context.bootstrap, context.spec)
-        operation = self._producer.invoke(partition, count, attempt=attempt)
-        found = self._client.send(context.topic, operation.outgoing)
+        operation = self._producer.invoke(place, count, attempt=attempt)
+        found = self._client.send(place[0], operation.outgoing)
         kind = self._producer.complete(operation, found)
         if self._client.broken and kind is not Type.INFO:
             self._producer.retire()
@@ -187,7 +190,7 @@ class Sender(Process):
         if client is None or client.worn_out:
             self.drop_client()
             client = self._client = _Client(self.context)
-        operation = producer.invoke(slot.lane, 1 + slot.choice(self._most, salt=1))
+        operation = producer.invoke(self.context.places[slot.lane], 1 + slot.choice(self._most, salt=1))
 
         def finished(found: list[Outcome]) -> None:
             unknown = producer.complete(operation, found) is Type.INFO
@@ -223,7 +226,6 @@ class _Client:
     def __init__(self, context: Context) -> None:
         self.producer = context.library.producer(context.bootstrap, context.spec)
         self.under_way = 0
-        self._topic = context.topic
         self._had_unknown = False
 
     @property
@@ -233,7 +235,7 @@ class _Client:
 
     def begin(self, operation: Operation, finished: Callable[[list[Outcome]], None]) -> None:
         self.under_way += 1
-        self.producer.begin(self._topic, operation.outgoing, finished)
+        self.producer.begin(operation.place[0], operation.outgoing, finished)
 
     def over(self, *, unknown: bool) -> None:
         self.under_way -= 1

@@ -64,6 +64,8 @@ class ClientsSpec(Strict):
         """Kinds whose operations each go to one partition: a dead one must not keep all clients waiting."""
         return frozenset(self.shares) - {"poll"}
 
+    takes_topics: ClassVar[bool] = False
+    """Whether its clients use several topics in one run."""
     follows: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
         "idempotence": lambda one: one.idempotence and one.acks == "all",
     }
@@ -193,6 +195,7 @@ UNEVEN = 1.5
 class AppendingSpec(ClientsSpec):
     """Settings of workloads whose clients send to a log, poll it, and ask for its end offset."""
 
+    takes_topics: ClassVar[bool] = True
     mix: Mix = Mix()
     """How often each kind of operation is done, compared with the others."""
     senders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 6

@@ -35,7 +35,7 @@ class Tally:
         self._ok: Counter[str] = Counter()
         self._acked = 0
         self._read = 0
-        self._told: dict[int, Offsets] = {}
+        self._told: dict[tuple[str | None, int], Offsets] = {}
 
     def count(self, event: Event) -> None:
         if event.type is Type.INVOKE:
@@ -56,12 +56,13 @@ class Tally:
                 self._read += len(event.records)
             for record in event.records:
                 if record.offset >= 0:
-                    self._told.setdefault(record.partition, Offsets()).add(record.offset)
+                    place = (event.topic, record.partition)
+                    self._told.setdefault(place, Offsets()).add(record.offset)
 
-    def told(self, partition: int) -> Offsets:
+    def told(self, topic: str, partition: int) -> Offsets:
         """The offsets at which clients were told of a record, by an ack or by reading it."""
         with self._lock:
-            return self._told.get(partition, Offsets()) | Offsets()
+            return self._told.get((topic, partition), Offsets()) | Offsets()
 
     def counts(self) -> Counts:
         with self._lock:

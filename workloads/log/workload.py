@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +16,7 @@ from wrackline.workloads.log.drain import Drained, drain
 from wrackline.workloads.log.processes import (
     Context,
     Ender,
+    Place,
     Poller,
     Process,
     close_in_background,
@@ -48,7 +49,7 @@ def workload_for(spec: ClientsSpec) -> type[Workload]:
 
 
 class Workload:
-    """All client processes of one run against one topic. Subclasses define which there are."""
+    """All client processes of one run against its topics. Subclasses define which there are."""
 
     settings: ClassVar[type[ClientsSpec]]
     """The type of its section in a specification; the name there is that of the entry point."""
@@ -63,12 +64,13 @@ class Workload:
         spec: ClientsSpec,
         *,
         bootstrap: str,
-        topic: str,
-        partitions: int,
+        topics: Mapping[str, int],
         seed: int,
         recorder: Recorder,
         enter: Callable[[], AbstractContextManager[None]],
     ) -> None:
+        """``topics``: name -> partitions; one, unless ``spec.takes_topics``."""
+        partitions = sum(topics.values())
         lanes = {
             f: Lanes(partitions, clients)
             for f, (clients, _) in spec.shares.items()
@@ -81,8 +83,7 @@ class Workload:
         self._context = Context(
             bootstrap=bootstrap,
             library=library_of(spec),
-            topic=topic,
-            partitions=partitions,
+            topics=topics,
             spec=spec,
             recorder=recorder,
             generator=self._generator,
@@ -109,16 +110,21 @@ class Workload:
 
     @property
     def left_out(self) -> dict[str, list[int]]:
-        """Returns by kind and partition (one number for a kind that has no partition) the operations that
-        fell due while the clients were busy for long, and were not done."""
+        """Returns by kind and place (one number for a kind that has no place) the operations that fell due
+        while the clients were busy for long, and were not done."""
         return self._generator.left_out
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Every partition of every topic, in the order of ``left_out``."""
+        return self._context.places
 
     def counts(self) -> Counts:
         return self._context.tally.counts()
 
-    def told(self, partition: int) -> Offsets:
+    def told(self, topic: str, partition: int) -> Offsets:
         """The offsets at which clients were told of a record, by an ack or by reading it."""
-        return self._context.tally.told(partition)
+        return self._context.tally.told(topic, partition)
 
     def start(self) -> None:
         library = self._context.library

@@ -325,7 +325,7 @@ class Worker(Process):
             committed = committed_offsets(context, self._consumer, self._consuming, self.group)
             self._assign(self._consumer, {p: max(0, offset) for p, offset in committed.items()})
         if self._lost:
-            self._assign(self._consumer, inside_the_log(context, self._consumer, self._positions))
+            self._assign(self._consumer, inside_the_log(self._consumer, context.topic, self._positions))
         return self._consumer
 
     def _assign(self, consumer: Consumer, positions: Mapping[int, int]) -> None:

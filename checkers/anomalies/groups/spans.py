@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wrackline.checkers.engine.facts import each_group
 from wrackline.checkers.inputs.table import Bools, Ints
 
 _NOTHING = np.zeros(0, np.int64)
@@ -14,11 +15,7 @@ _NOTHING = np.zeros(0, np.int64)
 
 def apart(*keys: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
     """Rows with the same keys: the keys, and which rows, in their order."""
-    order = np.lexsort(keys[::-1])
-    fresh = np.zeros(len(order), np.bool_)
-    for key in keys:
-        fresh[1:] |= np.diff(key[order]) != 0
-    for rows in np.split(order, np.flatnonzero(fresh)) if len(order) else ():
+    for rows in each_group(*keys):
         yield tuple(int(key[rows[0]]) for key in keys), rows
 
 

@@ -7,7 +7,6 @@ them up (``figures_of``), and gaps between acks are put together per partition (
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 from wrackline.checkers.engine.candidates import SendOutcome
 from wrackline.checkers.engine.context import Context, owner_of_run
 from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, Writer
-from wrackline.checkers.engine.facts import Count, Gap, grouped
+from wrackline.checkers.engine.facts import Count, Gap, each_group, grouped
 from wrackline.checkers.inputs.row_groups import FAIL, INFO, OK, Batch, Names, Operations
 from wrackline.checkers.inputs.table import NONE, Bools, C, Ints, Table, concatenated, constant
 from wrackline.history.model import ABORTED_AS_MEANT, UNASKED
@@ -322,13 +321,8 @@ def _grouped(
     rows: Count, keys: Key[Ints], by: Ints, *, maximum: bool = False
 ) -> list[tuple[int, int, dict[str, Any]]]:
     """(f, ``by``, what is counted of them)."""
-    if not len(rows):
-        return []
-    order, starts, _ = grouped(keys.f, by)
-    bounds = [*np.flatnonzero(starts).tolist(), len(order)]
     found = []
-    for lo, hi in itertools.pairwise(bounds):
-        some = order[lo:hi]
+    for some in each_group(keys.f, by):
         kinds, n = keys.kind[some], rows.n[some]
         said: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
         said["fail"] += int(n[kinds == ABORTED].sum())

@@ -7,7 +7,6 @@ they are.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -25,7 +24,7 @@ from wrackline.checkers.engine.candidates import (
 )
 from wrackline.checkers.engine.context import Context, LogInfo, run_of
 from wrackline.checkers.engine.fact_codec import AGAIN, VALUES, Writer
-from wrackline.checkers.engine.facts import Send, grouped
+from wrackline.checkers.engine.facts import Send, each_group, grouped
 from wrackline.checkers.engine.logs.earliest_proof import at_rows
 from wrackline.checkers.engine.logs.unacknowledged import put_unplaced, unplaced
 from wrackline.checkers.engine.proofs import NOTHING_ABOVE, proofs_of, with_proofs
@@ -94,12 +93,9 @@ class Bucket:
         if not (self.context.above or self.context.below) or not len(rows):
             return rows
         number = np.maximum(rows.offset, 0) // self.context.width
-        order, starts, _ = grouped(rows.log, number)
-        bounds = [*np.flatnonzero(starts).tolist(), len(order)]
         proofs = proofs_of(rows).map(_writable)
         last_sent: SentBelow[Ints] = SentBelow.of_columns([np.array(one) for one in rows.below.columns()])
-        for lo, hi in itertools.pairwise(bounds):
-            some = order[lo:hi]
+        for some in each_group(rows.log, number):
             place = int(rows.log[some[0]]), int(number[some[0]])
             below = self.context.below.get(place)
             if below is not None:

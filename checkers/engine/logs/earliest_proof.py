@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from wrackline.checkers.engine.candidates import Candidate, Proof, SentBelow, Step, least
-from wrackline.checkers.engine.facts import Ack, Held, Placed, Poll, Read, Session, grouped
+from wrackline.checkers.engine.facts import Ack, Held, Placed, Poll, Read, Session, grouped, table_at
 from wrackline.checkers.engine.proofs import KnownAbove, OfEach
 from wrackline.checkers.inputs.table import NEVER, NONE, Bools, Ints, constant
 
@@ -143,12 +143,8 @@ class Series:
 
     def at(self, rows: Ints) -> Proof[Ints]:
         """The events of these rows; NONE where a row is negative."""
-        return Proof(
-            index=at_rows(self.index, rows),
-            ns=at_rows(self.ns, rows),
-            offset=at_rows(self.offset, rows),
-            value=at_rows(self.value, rows),
-        )
+        mine: Proof[Ints] = Proof(self.index, self.ns, self.offset, self.value)
+        return table_at(mine, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,15 +196,13 @@ class LastSent:
         fresh = np.append(True, index[1:] > latest[:-1])[: len(index)]
         self._who = np.maximum.accumulate(np.where(fresh, np.arange(len(index)), 0))
 
-    def _at(self, rows: Ints) -> SentBelow[Ints]:
-        return SentBelow.of_columns([at_rows(column, rows) for column in self._rows.columns()])
-
     def below(self, offset: Ints, where: Bools) -> SentBelow[Ints]:
         """Returns for each offset the record below it that was sent last; NONE where ``where`` is false."""
         at = np.searchsorted(self._rows.offset, offset, "left")
         found = np.append(-1, self._who)[at]
-        return self._at(np.where(where, found, -1))
+        return table_at(self._rows, np.where(where, found, -1))
 
     def of_all(self) -> SentBelow[int]:
         """Returns the record of the whole range that was sent last."""
-        return SentBelow.of_columns([first_of(column) for column in self._at(self._who[-1:]).columns()])
+        last = table_at(self._rows, self._who[-1:])
+        return SentBelow.of_columns([first_of(column) for column in last.columns()])

@@ -41,6 +41,7 @@ from wrackline.checkers.engine.facts import (
     Poll,
     Session,
     Summary,
+    table_at,
 )
 from wrackline.checkers.engine.logs.earliest_proof import (
     Known,
@@ -231,18 +232,15 @@ class Range:
             committed = right_before(offset, places.hw_index != NONE)
             places = replace(
                 places,
-                rival=Entry(at_rows(offset, rival), at_rows(value, rival), at_rows(places.index, rival)),
-                committed=Entry(
-                    at_rows(offset, committed), at_rows(value, committed), at_rows(places.hw_index, committed)
-                ),
+                rival=table_at(Entry(offset, value, places.index), rival),
+                committed=table_at(Entry(offset, value, places.hw_index), committed),
                 committed_epoch=at_rows(places.epoch_high, committed),
             )
         read = right_before(offset, in_final) if crowded else constant(-1, size)
         finals = np.flatnonzero(in_final)
         following = np.append(finals, -1)[np.searchsorted(offset[finals], offset, "right")]
         read = np.where(read >= 0, read, following)
-        stored = Entry(at_rows(offset, read), at_rows(value, read), at_rows(places.final_index, read))
-        return replace(places, stored=stored)
+        return replace(places, stored=table_at(Entry(offset, value, places.final_index), read))
 
     def _asked(self) -> Iterator[Rows]:
         """Yields the ends in this range that clients were told, and those that the final read was told."""
@@ -380,9 +378,8 @@ class Range:
         final = np.flatnonzero(places.step == Step.IN_FINAL)
         given = places.offset[is_place(places)]
         points, is_taken = self._points(places) if not self.about.complete else (given, np.ones_like(given))
-        lowest = Entry(
-            first_of(places.offset[final]), first_of(places.value[final]), first_of(places.final_index[final])
-        )
+        entries = Entry(places.offset, places.value, places.final_index)
+        lowest = Entry.of_columns([first_of(column) for column in entries.take(final).columns()])
         return replace(
             Summary[int].all(NONE),
             log=self.log,

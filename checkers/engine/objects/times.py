@@ -11,7 +11,7 @@ gives it to all (``outside_of``); then each interval is decided by itself, by th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -88,14 +88,6 @@ def _running(key: Ints) -> Ints:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Inside(Table[Ints]):
-    """Values of a queue, and when they came out at the earliest."""
-
-    life: Life
-    out: Ints
-
-
 class Interval:
     """Takes up what starts in one interval of one object's time; ``put`` when all is there."""
 
@@ -131,8 +123,7 @@ class Interval:
         f = np.where(zones.value == NOTHING, BEFORE, zones.first.ret)
         s = zones.last.inv
         found = []
-        for one, other, count in zip(*(some.tolist() for some in exact_register.overlaps(f, s)), strict=True):
-            rule = exact_register.Rule.TWO_AT_ONCE if f[other] < s[other] else exact_register.Rule.INSIDE
+        for rule, one, other, count in exact_register.overlaps(f, s):
             slots = [row + operation * len(zones) for row in (one, other) for operation in range(3)]
             values = int(zones.value[one]), int(zones.value[other])
             found.append(
@@ -152,66 +143,57 @@ class Interval:
         left = outside.left.take(self._before(outside.left.part))
         others = concatenated(Life, [later, longest, left.life])
         others = replace(others, role=constant(0, len(others)))
-        lives = self._given_to_unsure(concatenated(Life, [mine, others]), own, left)
-        entries = np.flatnonzero(bools(lives.life.role & Role.ENTRY != 0))
+        life = concatenated(Life, [mine, others])
+        puts = np.arange(len(life))
+        gets = np.where(life.got.inv == NONE, -1, len(life) + puts)
+        out = self._taken_out(life, own, left)
+        lives = exact_queue.Lives(puts, gets, life.put.inv, life.put.ret, out, life.got.ret)
+        entries = np.flatnonzero(bools(life.role & Role.ENTRY != 0))
         entries = np.append(entries, own + np.arange(len(later)))
-        asked = np.flatnonzero(bools(lives.life.role & Role.ASKED != 0))
-        inside = np.append(asked, np.arange(own + len(later), len(lives)))
+        asked = np.flatnonzero(bools(life.role & Role.ASKED != 0))
+        inside = np.append(asked, np.arange(own + len(later), len(life)))
         answers = self._facts.of(Empty)
-        found = [*self._overtaken(lives, asked, entries), *self._not_empty(lives, inside, answers)]
-        return concatenated(Call[Ints], [lives.life.put, lives.life.got, answers.call]), found
+        found = self._overtaken(life.value, lives, asked, entries)
+        found += self._not_empty(life.value, lives, inside, answers)
+        return concatenated(Call[Ints], [life.put, life.got, answers.call]), found
 
-    def _given_to_unsure(self, lives: Life, own: int, left: Unconsumed) -> _Inside:
-        """Dequeues of unknown outcome took the values that nobody got, in their order."""
+    def _taken_out(self, life: Life, own: int, left: Unconsumed) -> Ints:
+        """When values came out at the earliest: dequeues of unknown outcome took those that nobody got, in
+        their order."""
         before = int(left.count[0]) if len(left) else 0
-        out = np.where(lives.got.inv == NONE, NEVER, lives.got.inv)
-        nobodys = np.flatnonzero((lives.got.inv == NONE)[:own])
-        out[nobodys] = exact_queue.taken_by_unsure(lives.put.ret[nobodys], self.outside.unsure, before)
+        out = np.where(life.got.inv == NONE, NEVER, life.got.inv)
+        nobodys = np.flatnonzero((life.got.inv == NONE)[:own])
+        out[nobodys] = exact_queue.taken_by_unsure(life.put.ret[nobodys], self.outside.unsure, before)
         if 0 < before <= len(self.outside.unsure):
             out[-1] = self.outside.unsure[before - 1]
-        return _Inside(lives, out)
+        return out
 
-    def _overtaken(self, lives: _Inside, asked: Ints, entries: Ints) -> list[BrokenRule]:
-        value, put, got = lives.life.value, lives.life.put, lives.life.got
-        late, by = exact_queue.overtaken(put.ret[asked], lives.out[asked], put.inv[entries], got.ret[entries])
-        late, by = asked[late], entries[by]
-        size, lost = len(lives), got.inv[late] == NONE
-        found = [
-            BrokenRule(
-                exact_queue.Rule.LOST,
-                *(int(value[a]), int(value[b]), 1),
-                [a, -1, b, size + b],
-                key=int(value[a]),
-            )
-            for a, b in zip(late[lost].tolist(), by[lost].tolist(), strict=True)
-        ]
-        some = exact_queue.first_overtaken(late[~lost], by[~lost], put.inv[late[~lost]])
-        return found + [
-            BrokenRule(
-                exact_queue.Rule.OVERTAKEN,
-                *(int(value[b]), int(value[a]), count),
-                [a, size + a, b, size + b],
-                key=int(value[b]),
-                order=int(put.inv[a]),
-            )
-            for b, a, count in zip(*(one.tolist() for one in some), strict=True)
-        ]
+    def _overtaken(
+        self, value: Ints, lives: exact_queue.Lives, asked: Ints, entries: Ints
+    ) -> list[BrokenRule]:
+        found = []
+        for rule, one, other, count in exact_queue.disordered(lives, asked, entries):
+            slots = [int(column[at]) for at in (one, other) for column in (lives.put, lives.got)]
+            culprit, against = value[list(exact_queue.culprit_first(rule, one, other))].tolist()
+            found.append(BrokenRule(rule, culprit, against, count, slots, culprit, int(lives.ei[one])))
+        return found
 
-    def _not_empty(self, lives: _Inside, inside: Ints, answers: Empty) -> list[BrokenRule]:
+    def _not_empty(
+        self, value: Ints, lives: exact_queue.Lives, inside: Ints, answers: Empty
+    ) -> list[BrokenRule]:
         """Checks the piece in this interval of an answer that touches several intervals of time."""
         inv = np.maximum(answers.call.inv, self.begin)
         ret = np.minimum(answers.call.ret, self.end)
-        size, found = len(lives), []
-        put, got = lives.life.put, lives.life.got
-        for row, cover in exact_queue.covered(put.ret[inside], lives.out[inside], inv, ret):
+        found = []
+        for row, cover in exact_queue.covered(lives.er[inside], lives.di[inside], inv, ret):
             values = inside[cover].tolist()
-            slots = [2 * size + row]
-            for value in values[: (SLOTS - 1) // 2]:
-                slots += [value, size + value if got.inv[value] != NONE else -1]
+            slots = [2 * len(value) + row]
+            for at in values[: (SLOTS - 1) // 2]:
+                slots += [int(lives.put[at]), int(lives.got[at])]
             found.append(
                 BrokenRule(
                     exact_queue.Rule.NOT_EMPTY,
-                    *(NOTHING, int(lives.life.value[values[0]]), len(values)),
+                    *(NOTHING, int(value[values[0]]), len(values)),
                     slots,
                     key=int(answers.call.inv[row]),
                     order=self.number,

@@ -8,17 +8,16 @@ short row per interval of time for the driver.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntFlag
+from enum import IntFlag, StrEnum
 
 import numpy as np
 
 from wrackline.checkers.engine.candidates import SendOutcome
 from wrackline.checkers.engine.context import Context, owner_of_run
 from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, VALUES, Writer
-from wrackline.checkers.engine.facts import Send, grouped
+from wrackline.checkers.engine.facts import Send, each_group, table_at
 from wrackline.checkers.engine.object_facts import (
     SLOTS,
     Call,
@@ -35,6 +34,7 @@ from wrackline.checkers.engine.object_facts import (
     ZoneSummary,
 )
 from wrackline.checkers.engine.routing import bucket_of
+from wrackline.checkers.exact import operations as exact_operations
 from wrackline.checkers.exact import queue as exact_queue
 from wrackline.checkers.exact import register as exact_register
 from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns
@@ -115,7 +115,7 @@ class BrokenRule:
     """One culprit, or what one interval of time knows of it. ``calls``: rows of its operations, by slot; -1
     for none."""
 
-    rule: exact_register.Rule | exact_queue.Rule
+    rule: StrEnum
     value: int
     other: int | None
     contradicted: int
@@ -148,15 +148,10 @@ def put_contradictions(
         each(one.key for one in found),
         each(one.order for one in found),
         each(one.pieces for one in found),
-        *(calls_at(calls, at[:, slot]) for slot in range(SLOTS)),
+        *(table_at(calls, at[:, slot]) for slot in range(SLOTS)),
     )
     writer.rows(log, 0, rows)
     writer.note(VALUES, 0, {"contradictions": {workload: len(found)}})
-
-
-def calls_at(calls: Call[Ints], at: Ints) -> Call[Ints]:
-    """Returns these operations; NONE where there is none (-1)."""
-    return Call.of_columns([np.append(column, NONE)[at] for column in calls.columns()])
 
 
 # --- all of a value
@@ -200,15 +195,13 @@ class Values:
         """The calls of each object, without values that were put twice: what remains of a correct history is
         correct."""
         rows = concatenated(Operation, self._rows)
-        order, starts, _ = grouped(rows.put.log)
-        bounds = [*np.flatnonzero(starts).tolist(), len(order)]
-        for lo, hi in itertools.pairwise(bounds):
-            mine = rows.take(order[lo:hi])
+        for of_log in each_group(rows.put.log):
+            mine = rows.take(of_log)
             written = np.sort(mine.put.value[(mine.is_put == 1) & (mine.put.failed == 0)])
             again = np.unique(written[1:][written[1:] == written[:-1]])
             if len(again):
                 mine = mine.take(bools(~np.isin(mine.put.value, again)))
-            yield int(rows.put.log[order[lo]]), mine
+            yield int(rows.put.log[of_log[0]]), mine
 
     def put(self, writer: Writer) -> int:
         """Writes the zones or lives of each object, and returns 0: no value of them is to be looked at
@@ -229,7 +222,6 @@ def table_of(rows: Operation) -> Columns:
 def essential(workload: str, table: Columns) -> Ints:
     """The operations without which something else would be found, whatever gets still come: all puts, and of
     each value the gets that say most."""
-    wrong: Sequence[exact_register.Contradiction] | Sequence[exact_queue.Contradiction]
     if workload == REGISTER:
         wrong, clusters = exact_register.clusters_of(table)
         rows = [clusters.first, clusters.last]
@@ -244,12 +236,12 @@ def essential(workload: str, table: Columns) -> Ints:
 def put_zones(writer: Writer, span: int, log: int, rows: Operation) -> None:
     found, clusters = exact_register.clusters_of(table_of(rows))
     calls = rows.put.call
-    put_contradictions(writer, REGISTER, log, calls, [_of_one_value(one, rows) for one in found])
+    put_contradictions(writer, REGISTER, log, calls, [_of_one_value(REGISTER, one, rows) for one in found])
     zones = Zone(
         clusters.value,
-        write=calls_at(calls, clusters.write),
-        first=calls_at(calls, clusters.first),
-        last=calls_at(calls, clusters.last),
+        write=table_at(calls, clusters.write),
+        first=table_at(calls, clusters.first),
+        last=table_at(calls, clusters.last),
     )
     part = np.maximum(np.minimum(clusters.f, clusters.s), 0) // span
     writer.spread(log, part, zones)
@@ -257,15 +249,13 @@ def put_zones(writer: Writer, span: int, log: int, rows: Operation) -> None:
     _put_last(writer, log, ZoneSummary(part, zones).take(forward[np.argsort(clusters.s[forward])]))
 
 
-def _of_one_value(
-    one: exact_register.Contradiction | exact_queue.Contradiction, rows: Operation
-) -> BrokenRule:
+def _of_one_value(workload: str, one: exact_operations.Contradiction, rows: Operation) -> BrokenRule:
     """A register's slots: write, first and last of a zone, and those of another; a queue's: put and got, put
     and got."""
     puts = [row for row in one.rows if rows.is_put[row]]
     gets = [row for row in one.rows if not rows.is_put[row]]
     put = puts[0] if puts else -1
-    if isinstance(one, exact_register.Contradiction):
+    if workload == REGISTER:
         slots = [-1, gets[0], gets[0], put, put, put]
     else:
         slots = [put, gets[0], -1, gets[1] if len(gets) > 1 else -1]
@@ -275,13 +265,13 @@ def _of_one_value(
 def put_lives(writer: Writer, span: int, log: int, rows: Operation) -> None:
     found, lives = exact_queue.lives_of(table_of(rows))
     calls = rows.put.call
-    put_contradictions(writer, QUEUE, log, calls, [_of_one_value(one, rows) for one in found])
+    put_contradictions(writer, QUEUE, log, calls, [_of_one_value(QUEUE, one, rows) for one in found])
     came, size = lives.got >= 0, len(lives.got)
     whole = Life(
         value=rows.put.value[lives.put],
         role=constant(Role.ENTRY | Role.ASKED, size),
-        put=calls_at(calls, lives.put),
-        got=calls_at(calls, lives.got),
+        put=table_at(calls, lives.put),
+        got=table_at(calls, lives.got),
     )
     # Who never came out came out before nobody; whose enqueue never returned was in after nobody's.
     entry = np.where(came, lives.ei // span, NONE)

@@ -47,25 +47,14 @@ class Said(IntEnum):
     """``seen`` has no room left."""
 
 
-class R(IntEnum):
+class R:
     """Places in the array of registers: what the search knows between two calls of ``run``."""
 
-    MODE = 0
-    DEPTH = 1
-    STATE = 2
-    FRONT = 3
-    CURSOR = 4
-    CHOICE = 5
-    SEEN = 6
-    BUDGET = 7
-    ASKED = 8
-    BEST_DEPTH = 9
-    BEST_FRONT = 10
-    BEST_STATE = 11
+    MODE, DEPTH, STATE, FRONT, CURSOR, CHOICE, SEEN, BUDGET, ASKED = range(9)
+    BEST_DEPTH, BEST_FRONT, BEST_STATE = range(9, 12)
     SAME = 12
     """So many operations at the beginning of ``best`` are those of the stack."""
-    TRIED = 13
-    SIZE = 14
+    TRIED, SIZE = 13, 14
 
 
 _CLOSE, _LOOK, _TRY, _BACK = 0, 1, 2, 3
@@ -73,10 +62,10 @@ FORCED = -1
 """``choice`` of a placement to which there was no alternative."""
 OP, STATE, FRONT, CHOICE = 0, 1, 2, 3
 """Columns of the stack: what was placed, and state, front and choice before that."""
-# As plain integers: what numba compiles may not look into an enumeration.
+# As global integers: what numba compiles may not look into a class.
 _PAUSED, _VALID, _INVALID, _ASKS, _FULL = (int(one) for one in Said)
-_MODE, _DEPTH, _STATE, _FRONT, _CURSOR, _CHOICE, _SEEN, _BUDGET, _ASKED = (int(one) for one in list(R)[:9])
-_BEST_DEPTH, _BEST_FRONT, _BEST_STATE, _SAME, _TRIED = (int(one) for one in list(R)[9:14])
+_MODE, _DEPTH, _STATE, _FRONT, _CURSOR, _CHOICE, _SEEN, _BUDGET, _ASKED = range(9)
+_BEST_DEPTH, _BEST_FRONT, _BEST_STATE, _SAME, _TRIED = range(9, 14)
 _MIX = -7046029254386353131
 _MIX2 = -4417276706812531889
 

@@ -4,6 +4,7 @@ limit is reached."""
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +22,7 @@ from wrackline.checkers.models.protocol import Model, Operation, asked
 
 MOST_ENDS = 8
 PROGRESS_S = 5.0
-_ASKED, _BUDGET = int(R.ASKED), int(R.BUDGET)
+Progress = Callable[[str], None]
 _AT_ONCE = 1 << 14
 MOST_STEPS = 50_000
 """Most configurations between two looks at the clock: some 0.02 s."""
@@ -127,13 +128,43 @@ class _Anything(Model[int]):
         return state
 
 
-class PartSearch:
+class Search(ABC):
     """A search for an order of the operations of one part. It may be left for a while and gone on with."""
 
-    def __init__(self, rows: Rows, table: Transitions, limits: Limits) -> None:
-        layout = lay_out(rows)
-        self._rows, self._layout, self._table, self._limits = rows, layout, table, limits
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._spent_s = 0.0
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Memory in use."""
+
+    def go(self, turn_s: float, progress: Progress) -> Part | None:
+        """Search for so long at most; None where that did not suffice. Raises ModelError."""
+        began = time.monotonic()
+        until = began + min(turn_s, self._limits.deadline_s - self._spent_s)
+        answer, why = self._search(until, progress)
+        self._spent_s += time.monotonic() - began
+        if answer is None and self._spent_s < self._limits.deadline_s:
+            return None
+        return self._part(answer, why)
+
+    @abstractmethod
+    def _search(self, until: float, progress: Progress) -> tuple[Answer | None, str]:
+        """The answer; None where the time was up. Of UNKNOWN why."""
+
+    @abstractmethod
+    def _part(self, answer: Answer | None, why: str) -> Part: ...
+
+
+class PartSearch(Search):
+    """Asks a model for one step at a time."""
+
+    def __init__(self, rows: Rows, table: Transitions, limits: Limits) -> None:
+        super().__init__(limits)
+        layout = lay_out(rows)
+        self._rows, self._layout, self._table = rows, layout, table
         all_of_them = len(layout)
         self._regs: Longs = np.zeros(R.SIZE, np.int64)
         self._kinds = np.zeros((len(layout.first_of_kind), 2), np.int32)
@@ -154,30 +185,19 @@ class PartSearch:
         seen = self._seen.bytes(int(self._regs[R.SEEN]))
         return self._table.bytes + seen + self._stack.nbytes + self._layout.ops.nbytes
 
-    def go(self, turn_s: float, progress: Callable[[str], None]) -> Part | None:
-        """Search for so long at most; None where that did not suffice. Raises ModelError."""
-        began = time.monotonic()
-        until = began + min(turn_s, self._limits.deadline_s - self._spent_s)
-        answer, why = self._search(until, progress)
-        self._spent_s += time.monotonic() - began
-        if answer is None and self._spent_s < self._limits.deadline_s:
-            return None
-        return self._part(answer, why)
-
-    def _search(self, until: float, progress: Callable[[str], None]) -> tuple[Answer | None, str]:
-        """The answer; None where the time was up. Of UNKNOWN why."""
+    def _search(self, until: float, progress: Progress) -> tuple[Answer | None, str]:
         table, regs, limits = self._table, self._regs, self._limits
         show_at = time.monotonic() + PROGRESS_S
         arrays = self._arrays()
         steps = max(1, min(MOST_STEPS, STEP_BYTES // self._seen.per_row))
         while True:
-            regs[_BUDGET] = steps
+            regs[R.BUDGET] = steps
             said = run(*arrays)
             full = False
             # The first of these is what happens most, by far, with a model of many states.
             if said == Said.ASKS:
                 try:
-                    if table.answer(self._needs[: regs[_ASKED]], limits.room):
+                    if table.answer(self._needs[: regs[R.ASKED]], limits.room):
                         arrays = self._arrays()
                 except MemoryError:
                     full = True

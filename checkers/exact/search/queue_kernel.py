@@ -24,8 +24,6 @@ returns first is invoked no later than the other, or than LATEST.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from wrackline.checkers.exact.search.kernel import Said, covers, hashed, place, take_back
 from wrackline.checkers.exact.search.native import Longs, Words, native
 
@@ -34,21 +32,10 @@ ANY = -1
 """Value of a dequeue of unknown outcome."""
 
 
-class Q(IntEnum):
+class Q:
     """Places in the array of registers: what the search knows between two calls of ``run``."""
 
-    MODE = 0
-    DEPTH = 1
-    PUT_FRONT = 2
-    GET_FRONT = 3
-    LATEST = 4
-    QUIET = 5
-    CHOICE = 6
-    SEEN = 7
-    BUDGET = 8
-    TRIED = 9
-    BEST = 10
-    SIZE = 11
+    MODE, DEPTH, PUT_FRONT, GET_FRONT, LATEST, QUIET, CHOICE, SEEN, BUDGET, TRIED, BEST, SIZE = range(12)
 
 
 _ENTER, _TRY, _BACK = 0, 1, 2
@@ -57,8 +44,8 @@ _PUT, _GET, _CHOICE_AT, _PUT_FRONT_AT, _GET_FRONT_AT, _LATEST_AT, _QUIET_AT = ra
 """Columns of the stack: the pair, and what was before it."""
 STACK = 7
 _PAUSED, _VALID, _INVALID, _FULL = int(Said.PAUSED), int(Said.VALID), int(Said.INVALID), int(Said.FULL)
-_MODE, _DEPTH, _PUT_FRONT, _GET_FRONT, _LATEST, _QUIET = (int(one) for one in list(Q)[:6])
-_CHOICE, _SEEN, _BUDGET, _TRIED, _BEST = (int(one) for one in list(Q)[6:11])
+_MODE, _DEPTH, _PUT_FRONT, _GET_FRONT, _LATEST, _QUIET = range(6)
+_CHOICE, _SEEN, _BUDGET, _TRIED, _BEST = range(6, 11)
 
 
 @native

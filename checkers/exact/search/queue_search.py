@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from wrackline.checkers.exact.judgement import Answer, End, Part
 from wrackline.checkers.exact.search.kernel import Said
 from wrackline.checkers.exact.search.layout import Layout, arrays_of, events
 from wrackline.checkers.exact.search.native import Longs, Words
-from wrackline.checkers.exact.search.part import PROGRESS_S, STEP_BYTES, Limits, Seen
+from wrackline.checkers.exact.search.part import PROGRESS_S, STEP_BYTES, Limits, Progress, Search, Seen
 from wrackline.checkers.exact.search.queue_kernel import ANY, GET, NEVER, PUT, STACK, Q, run
 from wrackline.checkers.models.protocol import Operation, Outcome, frozen
 from wrackline.checkers.models.queues import FifoQueue, found_nothing
@@ -204,33 +204,28 @@ def _arrays(side: Layout, kinds: Words, kind_of: Words) -> tuple[Words, ...]:
     return side.ops, side.returns, side.links(), side.unknowns, kinds, kind_of
 
 
-class QueueSearch:
-    """A search for an order of the operations of a FIFO queue. It may be left for a while and gone on
-    with."""
+class QueueSearch(Search):
+    """Goes through the queue of a FIFO queue instead of time."""
 
     def __init__(
         self, key: Hashable, members: Sequence[tuple[int, Operation]], model: FifoQueue, limits: Limits
     ) -> None:
-        self._key, self._members, self._model, self._limits = key, members, model, limits
+        super().__init__(limits)
+        self._key, self._members, self._model = key, members, model
         self._table = _Table(members)
         self._question = _Question(self._table, len(self._table.returns))
         self._right: _Question | None = None
         """The longest beginning that was found to have an order."""
         self._wrong = 0
         """So many to return are known to have none; 0 as long as none is."""
-        self._spent_s = 0.0
         self._tried = 0
 
     @property
     def bytes(self) -> int:
-        """Memory in use."""
         return self._question.bytes
 
-    def go(self, turn_s: float, progress: Callable[[str], None]) -> Part | None:
-        """Search for so long at most; None where that did not suffice."""
-        began = time.monotonic()
-        until = began + min(turn_s, self._limits.deadline_s - self._spent_s)
-        show_at = began + PROGRESS_S
+    def _search(self, until: float, progress: Progress) -> tuple[Answer | None, str]:
+        show_at = time.monotonic() + PROGRESS_S
         answer, why = None, f"no answer within {self._limits.deadline_s:g} s"
         while answer is None and time.monotonic() <= until:
             said = self._question.go(min(until, show_at), self._limits)
@@ -240,11 +235,7 @@ class QueueSearch:
             if time.monotonic() > show_at:
                 show_at = time.monotonic() + PROGRESS_S
                 progress(self._so_far())
-        self._spent_s += time.monotonic() - began
-        if answer is None and self._spent_s < self._limits.deadline_s:
-            return None
-        # Where a limit keeps the first operation without a place from being found, the one that is known.
-        return self._part(answer or (Answer.INVALID if self._wrong else Answer.UNKNOWN), why)
+        return answer, why
 
     def _answer(self, said: Said) -> Answer | None:
         """Returns the answer, or None as long as there is more to ask. Of a history that has no order it
@@ -271,7 +262,9 @@ class QueueSearch:
         tried = self._tried + self._question.tried
         return f"{some:,} of {every:,} values that came out have a place, {tried:,} configurations were tried"
 
-    def _part(self, answer: Answer, why: str) -> Part:
+    def _part(self, answer: Answer | None, why: str) -> Part:
+        # Where a limit keeps the first operation without a place from being found, the one that is known.
+        answer = answer or (Answer.INVALID if self._wrong else Answer.UNKNOWN)
         best = self._right if answer is Answer.INVALID else self._question
         rows = best.order(whole=answer is not Answer.UNKNOWN) if best else []
         held = self._held_after(rows)

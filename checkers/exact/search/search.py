@@ -16,9 +16,9 @@ from typing import Any
 from wrackline.checkers.exact.judgement import Answer, End, Judgement, Part
 from wrackline.checkers.exact.search.layout import Rows
 from wrackline.checkers.exact.search.memory import Meter, free_bytes
-from wrackline.checkers.exact.search.part import Limits, PartSearch, load
+from wrackline.checkers.exact.search.part import Limits, PartSearch, Search, load
 from wrackline.checkers.exact.search.queue_search import QueueSearch
-from wrackline.checkers.exact.search.several import KEPT, Means, Search, Task, decide_all
+from wrackline.checkers.exact.search.several import KEPT, Means, Task, decide_all
 from wrackline.checkers.exact.search.transitions import Transitions
 from wrackline.checkers.models.protocol import Model, ModelError, Operation, Outcome, asked
 from wrackline.checkers.models.queues import FifoQueue

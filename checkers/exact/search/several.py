@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from multiprocessing.sharedctypes import Synchronized
-from typing import Protocol
 
 from wrackline.checkers.exact.judgement import Answer, Part
+from wrackline.checkers.exact.search.part import Progress, Search
 
 ALONE_S = 1.0
 """So long one process works by itself: to start others takes a while too."""
@@ -23,18 +23,6 @@ KEPT = 1 / 8
 """Share of the memory for searches that wait for their next turn; others begin again then."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
-Progress = Callable[[str], None]
-
-
-class Search(Protocol):
-    """A search of one part. It may be left for a while and gone on with."""
-
-    @property
-    def bytes(self) -> int:
-        """Memory in use."""
-
-    def go(self, turn_s: float, progress: Progress) -> Part | None:
-        """Search for so long at most; None where that did not suffice. Raises ModelError."""
 
 
 @dataclass(frozen=True, slots=True)

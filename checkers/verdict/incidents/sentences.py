@@ -230,7 +230,7 @@ def _count(parts: Sequence[Part], anomaly: str) -> int:
     return sum(part.count for part in parts if part.anomaly.name == anomaly)
 
 
-_NAMED: Final = re.compile(r"[\w.]+-\d+\b")
+_NAMED: Final = re.compile(r"[\w.-]+-\d+\b")
 
 
 def capital(sentence: str) -> str:

@@ -63,9 +63,7 @@ def _load(run: Run, figures: Figures, stretch: tuple[int, int]) -> Load | None:
     begin, end = stretch
     if run.info.rate <= 0 or end <= begin:
         return None
-    total = Outcomes()
-    for outcomes in counted(run, figures, begin, end).values():
-        total.add(outcomes)
+    total = sum(counted(run, figures, begin, end).values(), Outcomes())
     seconds = (end - begin) / 1e9
     return Load(run.info.rate, total.begun / seconds, total.done / seconds)
 

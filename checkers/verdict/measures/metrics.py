@@ -7,7 +7,7 @@ together here in plain Python.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 from wrackline.checkers.inputs.phases import quiet_start, segments_between
@@ -29,12 +29,8 @@ class Outcomes:
     def all(self) -> int:
         return self.ok + self.fail + self.info
 
-    def add(self, other: Outcomes) -> None:
-        self.ok += other.ok
-        self.fail += other.fail
-        self.info += other.info
-        self.begun += other.begun
-        self.done += other.done
+    def __add__(self, other: Outcomes) -> Outcomes:
+        return Outcomes(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass
@@ -86,7 +82,7 @@ def counted(run: Run, figures: Figures, begin_ns: int, end_ns: int) -> dict[str,
     sums: dict[str, Outcomes] = {}
     for (segment, f), outcomes in figures.segments.items():
         if segment in wanted:
-            sums.setdefault(f, Outcomes()).add(outcomes)
+            sums[f] = sums.get(f, Outcomes()) + outcomes
     return sums
 
 

@@ -6,44 +6,26 @@ Exit codes: 2 for a wrong call (also: not root), 4 when a host or the fleet fail
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from wrackline.errors import InfrastructureError, InputError
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.become import COMMANDS, sudo_rule
 from wrackline.fleets.libvirt.fleet import LibvirtFleet
 from wrackline.fleets.libvirt.virsh import URI
-from wrackline.fleets.local.fleet import LocalFleet
+from wrackline.fleets.local.fleet import Options
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.services import Init
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.fleets.qemu.virtual.fleet import VirtualFleet
-from wrackline.harness.cli.errors import EXIT_HOSTS
 from wrackline.harness.cli.machine.fleet_list import FleetEntry, clean, inventory_command, list_fleets
-from wrackline.harness.cli.options import WrongInput, need_root, output_option, print_json, state_dir_option
+from wrackline.harness.cli.options import need_root, output_option, print_json, state_dir_option
 from wrackline.needs import require
 from wrackline.progress import progress
-
-
-class HostTrouble(click.ClickException):
-    """One clear line on standard error, exit code 4."""
-
-    exit_code = EXIT_HOSTS
-
-
-@contextmanager
-def fleet_errors(refusal: type[click.ClickException] = HostTrouble) -> Iterator[None]:
-    """A FleetError becomes one line with the exit code of ``refusal``: 4, or 2 for WrongInput, where there is
-    no host yet."""
-    try:
-        yield
-    except FleetError as error:
-        raise refusal(str(error)) from error
 
 
 @click.group()
@@ -126,50 +108,26 @@ def up(
         raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
     names = [host.strip() for host in hosts.split(",") if host.strip()]
     hardware = Hardware(memory_mb=memory_mb, disk_mb=disk_mb)
-    made: LocalFleet
-    with fleet_errors(WrongInput):
+    usual = Options(subnet=subnet, state_dir=state_dir, filesystem=filesystem, detached=True)
+    made: NetnsFleet | QemuFleet | LibvirtFleet
+    try:
         match kind:
             case "netns":
-                made = NetnsFleet(
-                    name,
-                    names,
-                    subnet=subnet,
-                    state_dir=state_dir,
-                    disk_mb=disk_mb,
-                    filesystem=filesystem,
-                    detached=True,
-                )
+                made = NetnsFleet(name, names, disk_mb=disk_mb, **usual)
             case "qemu":
                 made = QemuFleet(
-                    name,
-                    names,
-                    subnet=subnet,
-                    state_dir=state_dir,
-                    hardware=hardware,
-                    filesystem=filesystem,
-                    accel=accel,
-                    packages=packages,
-                    init=init,
-                    detached=True,
+                    name, names, hardware=hardware, accel=accel, packages=packages, init=init, **usual
                 )
             case _:
                 made = LibvirtFleet(
-                    name,
-                    names,
-                    uri=uri,
-                    subnet=subnet,
-                    state_dir=state_dir,
-                    hardware=hardware,
-                    filesystem=filesystem,
-                    accel=accel,
-                    packages=packages,
-                    detached=True,
+                    name, names, uri=uri, hardware=hardware, accel=accel, packages=packages, **usual
                 )
-    with fleet_errors():
-        if isinstance(made, VirtualFleet):
-            made.prepare(progress)
-        made.up()
-        made.detach()
+    except FleetError as wrong:  # there is no host yet
+        raise InputError(str(wrong)) from wrong
+    if isinstance(made, VirtualFleet):
+        made.prepare(progress)
+    made.up()
+    made.detach()
     for host in made.hosts:
         click.echo(f"{host.name}  {host.address}")
     click.echo(
@@ -187,9 +145,8 @@ def down(name: str | None, state_dir: Path) -> None:
     \b
       sudo wrackline fleet down
     """
-    with fleet_errors():
-        chosen = _choose(name, [entry for entry in list_fleets(state_dir) if entry.life != "dead"])
-        chosen.end()
+    chosen = _choose(name, [entry for entry in list_fleets(state_dir) if entry.life != "dead"])
+    chosen.end()
     click.echo(f"fleet {chosen.name} is gone")
 
 
@@ -205,11 +162,10 @@ def ssh(host: str, command: tuple[str, ...], name: str | None, state_dir: Path) 
       sudo wrackline fleet ssh n1
       sudo wrackline fleet ssh n1 ps aux
     """
-    with fleet_errors():
-        chosen = _choose(name, list_fleets(state_dir))
-        if host not in chosen.hosts:
-            raise click.UsageError(f"no host {host} in fleet {chosen.name}; it has {', '.join(chosen.hosts)}")
-        chosen.enter(host, command)
+    chosen = _choose(name, list_fleets(state_dir))
+    if host not in chosen.hosts:
+        raise click.UsageError(f"no host {host} in fleet {chosen.name}; it has {', '.join(chosen.hosts)}")
+    chosen.enter(host, command)
 
 
 @fleet.command(name="list")
@@ -222,8 +178,7 @@ def list_(state_dir: Path, output: str) -> None:
       sudo wrackline fleet list
       sudo wrackline fleet list --output json
     """
-    with fleet_errors():
-        fleets = list_fleets(state_dir)
+    fleets = list_fleets(state_dir)
     if output == "json":
         print_json([entry.as_json() for entry in fleets])
         return
@@ -242,8 +197,7 @@ def clean_(state_dir: Path) -> None:
     \b
       sudo wrackline fleet clean
     """
-    with fleet_errors():
-        removed = clean(state_dir)
+    removed = clean(state_dir)
     click.echo(f"removed {', '.join(removed)}" if removed else "nothing to remove")
 
 
@@ -272,6 +226,6 @@ def _choose(name: str | None, fleets: list[FleetEntry]) -> FleetEntry:
     if not found:
         what = f"no fleet {name} is up" if name else "no fleet is up"
         sudo = "" if os.geteuid() == 0 else "; those of namespaces only root sees: run it with sudo"
-        trouble = WrongInput if name and fleets else HostTrouble
+        trouble = InputError if name and fleets else InfrastructureError
         raise trouble(f"{what} (up: {names}); `wrackline fleet up` makes one{sudo}")
     raise click.UsageError(f"several fleets are up ({names}): name one")

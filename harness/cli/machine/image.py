@@ -10,7 +10,6 @@ from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.recipe import PACKAGES, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.services import Init, packages_for
-from wrackline.harness.cli.machine.fleet import fleet_errors
 from wrackline.harness.cli.options import need_root
 from wrackline.needs import require
 from wrackline.progress import progress
@@ -73,8 +72,7 @@ def image_command(
     else:
         need_root()
         require("qemu", "get image")
-        with fleet_errors():
-            made = build(Store(), recipe(packages_for(init, packages)), progress)
+        made = build(Store(), recipe(packages_for(init, packages)), progress)
         click.echo(f"{made.digest}  {made.folder}")
     return 0
 
@@ -101,8 +99,7 @@ def _remove(digest: str | None, everything: bool) -> None:
         raise click.UsageError(f"{digest!r} is no digest of an image; `wrackline get image --list` shows all")
     store = Store()
     wanted = [one.digest for one in store.all()] if digest is None else [digest]
-    with fleet_errors():
-        removed = [one for one in wanted if store.remove(one, progress)]
+    removed = [one for one in wanted if store.remove(one, progress)]
     if digest is not None and not removed:
         raise click.UsageError(f"there is no image {digest}; `wrackline get image --list` shows all")
     click.echo(f"removed {', '.join(removed)}" if removed else "there was none")

@@ -99,8 +99,11 @@ def _load(load: LoadAhead) -> list[str]:
     return [
         f"{load.name}: {rate} for {_time(load.duration_s)}, acks={load.acks}, "
         f"idempotence {'on' if load.idempotence else 'off'}",
-        f"on {load.topic}: {load.partitions} partitions, {load.replication_factor} replicas, "
-        f"min.insync.replicas={load.min_insync_replicas}",
+        *(
+            f"on {one.name}: {one.partitions} partitions, {one.replication_factor} replicas, "
+            f"min.insync.replicas={one.min_insync_replicas}"
+            for one in load.topics
+        ),
         "processes: " + ", ".join(f"{count} {f}" for f, count in load.processes.items()),
         f"clients: {load.clients}",
     ]

@@ -1,9 +1,9 @@
-"""Waiting until every replica of the topic is in the ISR."""
+"""Waiting until every replica of the topics is in the ISR."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from wrackline.harness.specification.sections import TopicSpec
 from wrackline.systems.base import ClusterState, DeployError, System
@@ -11,21 +11,21 @@ from wrackline.systems.base import ClusterState, DeployError, System
 
 def wait_full_isr(
     system: System,
-    topic: TopicSpec,
+    topics: Sequence[TopicSpec],
     timeout_s: float,
     when: str,
     *,
     give_up: Callable[[], bool],
     pause: Callable[[], None],
 ) -> ClusterState:
-    """Waits until every partition of the topic has all its replicas in the ISR. ``when`` completes the
+    """Waits until every partition of the topics has all its replicas in the ISR. ``when`` completes the
     sentence "not every replica was in the ISR 60 s ...". Raises DeployError at the deadline, or once
     ``give_up`` says so; ``pause`` is called between two questions."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
             state = system.describe(timeout_s=2.0)
-            last = short_of_full_isr(state, topic.name, topic.partitions)
+            last = short_of_full_isr(state, {one.name: one.partitions for one in topics})
             if not last:
                 return state
         except DeployError as wrong:
@@ -35,15 +35,15 @@ def wait_full_isr(
         pause()
 
 
-def short_of_full_isr(state: ClusterState, topic: str, partitions: int) -> str:
-    """Returns what keeps the topic from having all replicas of all its partitions in the ISR; empty when
-    nothing does."""
-    there = [each for each in state.partitions if each.topic == topic]
+def short_of_full_isr(state: ClusterState, topics: Mapping[str, int]) -> str:
+    """Returns what keeps the topics (name -> partitions) from having all replicas of all their partitions in
+    the ISR; empty when nothing does."""
+    there = [each for each in state.partitions if each.topic in topics]
     short = [
         f"{each.topic}-{each.partition} leader {each.leader} isr {list(each.isr)}"
         for each in there
         if not each.full_isr or each.leader < 0
     ]
-    if len(there) != partitions:
+    if len(there) != (partitions := sum(topics.values())):
         short.append(f"{len(there)} of {partitions} partitions")
     return "; ".join(short)

@@ -23,6 +23,7 @@ class HeldLog:
     """The records that the first reader found in one replica's own log."""
 
     node: Node
+    topic: str
     partition: int
     log_start: int
     is_evidence: bool
@@ -35,19 +36,20 @@ def read_replicas(
 ) -> tuple[list[HeldLog], list[str]]:
     """One row per chunk of every replica there is by ``state``. Returns the logs, and what could not be read,
     one line each."""
-    topic, workload = spec.topic.name, spec.workload
+    workload = spec.workload
     brokers = [node for node in system.nodes if node.is_broker]
     wanted = [
-        (node, partition)
-        for partition in range(spec.topic.partitions)
+        (node, topic.name, partition)
+        for topic in spec.every_topic
+        for partition in range(topic.partitions)
         for node in brokers
-        if _holds(state, topic, partition, node.node_id)
+        if _holds(state, topic.name, partition, node.node_id)
     ]
     problems: list[str] = []
     read: list[HeldLog] = []
     with ThreadPoolExecutor(max_workers=4, thread_name_prefix="replica-log") as pool:
-        logs = pool.map(lambda place: _fetch(system, place[0], topic, place[1]), wanted)
-        for (node, partition), found in zip(wanted, logs, strict=True):
+        logs = pool.map(lambda one: _fetch(system, *one), wanted)
+        for (node, topic, partition), found in zip(wanted, logs, strict=True):
             if isinstance(found, str):
                 problems.append(f"replica of {topic}-{partition} on {node.host.name}: {found}")
             else:
@@ -57,7 +59,7 @@ def read_replicas(
                 _write(recorder, node, found, in_isr, workload.key_of)
                 offsets = Offsets(record.offset for record in found.records)
                 whole = in_isr and found.problem is None
-                read.append(HeldLog(node, partition, found.log_start, whole, offsets))
+                read.append(HeldLog(node, topic, partition, found.log_start, whole, offsets))
     return read, problems
 
 

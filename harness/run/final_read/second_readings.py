@@ -12,7 +12,8 @@ from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder
 from wrackline.history.model import REPLICA, Event, Type
 from wrackline.history.offsets import Offsets, spelt
-from wrackline.systems.base import DeployError, Fetchable, Scannable, System
+from wrackline.history.wording import partition_label
+from wrackline.systems.base import DeployError, Fetchable, Place, Scannable, System
 from wrackline.workloads.log.drain import Drained
 
 CLIENTS = "clients"
@@ -28,15 +29,16 @@ class SecondReadings:
         self._system, self._recorder, self._spec = system, recorder, spec
 
     def ask(
-        self, final: Sequence[Drained], held: Sequence[HeldLog], told: Callable[[int], Offsets]
+        self, final: Sequence[Drained], held: Sequence[HeldLog], told: Callable[[str, int], Offsets]
     ) -> Iterator[str]:
         """Asks each witness again that lacks what others have. Gives a line for each slip of a reader, and
         for each that could not be asked."""
         for read in final:
             if not read.complete:
                 continue
-            logs = [log for log in held if log.partition == read.partition and log.is_evidence]
-            yield from self._leader(read, logs, told(read.partition))
+            place = (read.topic, read.partition)
+            logs = [log for log in held if (log.topic, log.partition) == place and log.is_evidence]
+            yield from self._leader(read, logs, told(*place))
             for log in logs:
                 yield from self._replica(log, read, logs)
 
@@ -48,13 +50,13 @@ class SecondReadings:
             wanted = wanted | offsets
         if not wanted or not isinstance(system := self._system, Fetchable):
             return
-        topic, committed = self._spec.topic.name, self._spec.workload.isolation == "read_committed"
+        committed = self._spec.workload.isolation == "read_committed"
         yield from self._asked(
-            read.partition,
+            (read.topic, read.partition),
             None,
             wanted,
             [who for who, offsets in lacked.items() if offsets],
-            lambda: system.fetch_again(topic, read.partition, wanted, committed=committed),
+            lambda: system.fetch_again(read.topic, read.partition, wanted, committed=committed),
         )
 
     def _replica(self, log: HeldLog, read: Drained, logs: Sequence[HeldLog]) -> Iterator[str]:
@@ -63,16 +65,16 @@ class SecondReadings:
             return
         others = [one.node.host.name for one in logs if one is not log and lacked - (lacked - one.offsets)]
         yield from self._asked(
-            log.partition,
+            (log.topic, log.partition),
             log.node.host.name,
             lacked,
             [*others, "the final read"],
-            lambda: system.scan_again(log.node, self._spec.topic.name, log.partition),
+            lambda: system.scan_again(log.node, log.topic, log.partition),
         )
 
     def _asked(
         self,
-        partition: int,
+        place: Place,
         host: str | None,
         lacked: Offsets,
         witnesses: Sequence[str],
@@ -89,8 +91,8 @@ class SecondReadings:
                 REPLICA,
                 Type.OK if problem is None else Type.INFO,
                 "reread",
-                topic=self._spec.topic.name,
-                partition=partition,
+                topic=place[0],
+                partition=place[1],
                 node=host,
                 error=problem,
                 extra={
@@ -100,7 +102,7 @@ class SecondReadings:
                 },
             )
         )
-        name = f"{self._spec.topic.name}-{partition}"
+        name = partition_label(*place)
         who = f"the first reader of the log of {name} on {host}" if host else f"the final read of {name}"
         if problem is not None:
             yield f"{who} lacks {spelt(lacked.intervals())}, and it could not be read again: {problem}"

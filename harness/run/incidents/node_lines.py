@@ -24,7 +24,8 @@ _OF_EVERY_LINE: Final = ("time_ns", "mono_ns", "step", "node", "incarnation", "s
 """Of a trace (docs/invariants.md): the same in every line, or a number of the line."""
 _FILES: Final = ("nodes/*/*.log", "nodes/*/trace.jsonl")
 _STAMP: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)[.,](\d{3})")
-_PARTITION: Final = re.compile(rb"(?:partition=|\btp\":\"|[\s\[/\"(])([\w.]+?)(?:-|,)(\d+)\b")
+_PARTITION: Final = re.compile(rb"(?:partition=|\btp\":\"|[\s\[/\"(])([\w.-]+)(?:-|,)(\d+)(?![\w-])")
+"""The name as far as it goes: log-1-0 is partition 0 of log-1, and tells nothing of log-1."""
 
 
 class Tells(Enum):
@@ -84,21 +85,12 @@ _TELLING_OF_BROKERS: Final = re.compile(
 class Line:
     """A line of a node's file about one partition."""
 
-    host: str
-    file: str
-    """Below the run's directory, as it is called there: ``.../broker.log.zst`` where it is packed."""
-    number: int
-    """The first line is 1."""
-    at_ns: int | None
-    """On the run's clock; None: it has no time."""
-    is_exact: bool
-    """False: the hosts' clocks are not on record, and the time is right to a second or two."""
+    tells: Tells
     text: str
     """As it is in a log. Of a trace, whose lines are JSON, what it says of the partition, as ``kind truncate,
     to 7``: when and by whom it was written stands in other fields."""
-    label: str
-    """The partition; empty where the line is about a broker."""
-    tells: Tells
+    at_ns: int | None
+    """On the run's clock; None: it has no time."""
     end: int | None = None
     """The offset that the log's next record gets then."""
     was: int | None = None
@@ -108,6 +100,15 @@ class Line:
     partition_epoch_was: int | None = None
     broker: int | None = None
     broker_epoch: int | None = None
+    host: str = ""
+    file: str = ""
+    """Below the run's directory, as it is called there: ``.../broker.log.zst`` where it is packed."""
+    number: int = 0
+    """The first line is 1."""
+    label: str = ""
+    """The partition; empty where the line is about a broker."""
+    is_exact: bool = False
+    """False: the hosts' clocks are not on record, and the time is right to a second or two."""
 
     @property
     def known_ns(self) -> int | None:
@@ -153,23 +154,6 @@ class Line:
                 return f"the controller on {self.host} fences broker {self.broker}{again}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """The event that one line reports, whoever wrote it."""
-
-    tells: Tells
-    text: str
-    at_ns: int | None
-    """By the clock of its host."""
-    end: int | None = None
-    was: int | None = None
-    leader_epoch: int | None = None
-    partition_epoch: int | None = None
-    partition_epoch_was: int | None = None
-    broker: int | None = None
-    broker_epoch: int | None = None
-
-
 def lines_of(run_dir: Path, wanted: set[str], started_at: str) -> Iterator[Line]:
     """Lines about these partitions, and about brokers that left and came back, file by file. ``started_at``:
     when the run began, by our time of day, for a run that has not put down the hosts' clocks. Raises
@@ -184,62 +168,44 @@ def lines_of(run_dir: Path, wanted: set[str], started_at: str) -> Iterator[Line]
     for pattern in _FILES:
         for file in packed.found(run_dir, pattern):
             name = file.relative_to(run_dir)
-            for number, label, said in _told(file, wanted):
-                yield _line(name, number, label, said, clocks, is_exact=is_exact)
+            host = name.parts[1]
+            for line in _told(file, wanted):
+                at_ns = None if line.at_ns is None or clocks is None else clocks.of_run(line.at_ns, host)
+                yield replace(line, host=host, file=name.as_posix(), at_ns=at_ns, is_exact=is_exact)
 
 
-def _told(file: Path, wanted: set[str]) -> Iterator[tuple[int, str, _Said]]:
-    """(number, partition, what it tells) of each line that tells something."""
+def _told(file: Path, wanted: set[str]) -> Iterator[Line]:
+    """Yields the lines that tell something, with the time by the clock of their host."""
     read, of_line = 0, _of_trace if packed.plain_name(file).suffix == ".jsonl" else _of_log
-    unclean: tuple[int, _Said] | None = None
+    unclean: Line | None = None
     with packed.opened(file) as lines:
-        for number, line in enumerate(lines, 1):
-            read += len(line)
+        for number, text in enumerate(lines, 1):
+            read += len(text)
             if read > MOST_BYTES:
                 return
-            if _TELLING_OF_BROKERS.search(line) and (said := _of_broker(line)) is not None:
-                if said.broker is None:
-                    unclean = number, said
+            if _TELLING_OF_BROKERS.search(text) and (line := _of_broker(text)) is not None:
+                line = replace(line, number=number)
+                if line.broker is None:
+                    unclean = line
                     continue
-                if unclean is not None and said.tells is Tells.REGISTERS:
-                    yield unclean[0], "", replace(unclean[1], broker=said.broker)
+                if unclean is not None and line.tells is Tells.REGISTERS:
+                    yield replace(unclean, broker=line.broker)
                     unclean = None
-                yield number, "", said
-            elif _TELLING.search(line) and (said := of_line(line)) is not None:
-                for label in sorted(_labels(line) & wanted):
-                    yield number, label, said
-
-
-def _line(name: Path, number: int, label: str, said: _Said, clocks: Clocks | None, *, is_exact: bool) -> Line:
-    host = name.parts[1]
-    return Line(
-        host=host,
-        file=name.as_posix(),
-        number=number,
-        at_ns=None if said.at_ns is None or clocks is None else clocks.of_run(said.at_ns, host),
-        is_exact=is_exact,
-        text=said.text,
-        label=label,
-        tells=said.tells,
-        end=said.end,
-        was=said.was,
-        leader_epoch=said.leader_epoch,
-        partition_epoch=said.partition_epoch,
-        partition_epoch_was=said.partition_epoch_was,
-        broker=said.broker,
-        broker_epoch=said.broker_epoch,
-    )
+                yield line
+            elif _TELLING.search(text) and (line := of_line(text)) is not None:
+                for label in sorted(_labels(text) & wanted):
+                    yield replace(line, number=number, label=label)
 
 
 def _labels(line: bytes) -> set[str]:
     return {f"{topic.decode()}-{partition.decode()}" for topic, partition in _PARTITION.findall(line)}
 
 
-def _of_log(line: bytes) -> _Said | None:
+def _of_log(line: bytes) -> Line | None:
     for tells, words in _WORDS:
         if (found := words.search(line)) is not None:
             numbers = _numbers(found)
-            return _Said(
+            return Line(
                 tells,
                 line.decode(errors="replace").rstrip(),
                 _stamp_ns(line),
@@ -251,13 +217,13 @@ def _of_log(line: bytes) -> _Said | None:
     return None
 
 
-def _of_broker(line: bytes) -> _Said | None:
+def _of_broker(line: bytes) -> Line | None:
     for tells, words in _OF_BROKERS:
         if (found := words.search(line)) is not None:
             numbers = _numbers(found)
             text = line.decode(errors="replace").rstrip()
-            of = {"broker": numbers.get("broker"), "broker_epoch": numbers.get("epoch")}
-            return _Said(tells, text, _stamp_ns(line), **of)
+            broker, epoch = numbers.get("broker"), numbers.get("epoch")
+            return Line(tells, text, _stamp_ns(line), broker=broker, broker_epoch=epoch)
     return None
 
 
@@ -265,7 +231,7 @@ def _numbers(found: re.Match[bytes]) -> dict[str, int]:
     return {name: int(one) for name, one in found.groupdict().items() if one is not None}
 
 
-def _of_trace(line: bytes) -> _Said | None:
+def _of_trace(line: bytes) -> Line | None:
     try:
         said = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -276,9 +242,9 @@ def _of_trace(line: bytes) -> _Said | None:
     at_ns = said.get("time_ns")
     match said.get("kind"):
         case "truncate":
-            return _Said(Tells.CUT, text, at_ns, said.get("to"), said.get("was"))
+            return Line(Tells.CUT, text, at_ns, said.get("to"), said.get("was"))
         case "role" if said.get("role") in _ROLES:
-            return _Said(
+            return Line(
                 _ROLES[said["role"]],
                 text,
                 at_ns,

@@ -7,6 +7,7 @@ and say when each change happened (``at_ns``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from wrackline.harness.run.clocks import Clocks, clocks_of
@@ -17,9 +18,9 @@ from wrackline.systems.base import Chronicled, DeployError
 from wrackline.systems.metadata_changes import Change, Chronicle, UncleanRecovery
 
 
-def record_changes(parts: Parts, recorder: Recorder, topic: str, collected: Path) -> None:
+def record_changes(parts: Parts, recorder: Recorder, topics: Sequence[str], collected: Path) -> None:
     """Read the hosts' clocks, put them down beside the history, and record what the system wrote down of
-    ``topic``; where it cannot be read, that. ``collected``: the system's files. Raises OSError or
+    ``topics``; where it cannot be read, that. ``collected``: the system's files. Raises OSError or
     RecordingFailed."""
     system = parts.system
     clocks = clocks_of(parts.fleet, system, recorder)
@@ -27,11 +28,12 @@ def record_changes(parts: Parts, recorder: Recorder, topic: str, collected: Path
     if not isinstance(system, Chronicled):
         return
     try:
-        found = system.chronicle(topic, collected)
-    except DeployError as wrong:
-        found = Chronicle("", missing=(str(wrong),))
-    for event in events(found, clocks, topic):
-        recorder.record(event)
+        chronicles = {topic: system.chronicle(topic, collected) for topic in topics}
+    except DeployError as wrong:  # of all or of none: what is polled stands in for all
+        chronicles = dict.fromkeys(topics, Chronicle("", missing=(str(wrong),)))
+    for topic, chronicle in chronicles.items():
+        for event in events(chronicle, clocks, topic):
+            recorder.record(event)
 
 
 def events(found: Chronicle, clocks: Clocks, topic: str) -> list[Event]:

@@ -33,14 +33,15 @@ from wrackline.harness.run.live.unexpected_exits import LOOK_EVERY_S, Deaths, do
 from wrackline.harness.run.live.warm import become_steady
 from wrackline.harness.run.live.watch import Watch
 from wrackline.harness.run.runner_events import Account, left_out_lines
-from wrackline.harness.specification.build import Parts, as_run, topic_configs
+from wrackline.harness.specification.build import Parts, as_run, cluster_topic
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.store import packed
+from wrackline.history.wording import partition_label
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
-from wrackline.systems.base import ClusterState, DeployError, Featured, TopicSpec
+from wrackline.systems.base import ClusterState, DeployError, Featured
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.external.external_cluster import ExternalCluster
 from wrackline.workloads.clients.base import Unavailable
@@ -82,8 +83,9 @@ class LiveRun:
         self.account = Account(run_dir, self.recorder)
         self.leaps = Leaps(self.recorder)
         self.watch = Watch(self.recorder, progress, self.plan)
-        self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
-        self.assignment = Assignment(self.parts.system, self.recorder, spec.topic.name)
+        names = [topic.name for topic in spec.every_topic]
+        self.observer = Observer(self.parts.system, self.recorder, names)
+        self.assignment = Assignment(self.parts.system, self.recorder, names)
         with_power = () if spec.fleet.lacks(Ability.POWER) else parts.fleet.hosts
         self.canaries = Canaries(parts.fleet, with_power)
         self.deaths: Deaths | None = None
@@ -155,7 +157,7 @@ class LiveRun:
         self.canaries.start_all()
 
     def deploy(self) -> None:
-        """The cluster, and its topic with every replica in the ISR."""
+        """The cluster, and its topics with every replica in the ISR."""
         spec, system = self.spec, self.parts.system
         has_hosts = bool(self.parts.fleet.hosts)
         self.progress.status(
@@ -172,11 +174,8 @@ class LiveRun:
             system.wait_ready(timeout_s=spec.system.waits.ready_s)
         if isinstance(system, Featured):
             self.recorder.learn(features=system.features())
-        topic = spec.topic
-        system.create_topic(
-            TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec)),
-            timeout_s=spec.system.waits.ready_s,
-        )
+        for topic in spec.every_topic:
+            system.create_topic(cluster_topic(spec, topic), timeout_s=spec.system.waits.ready_s)
         state = self._wait_full_isr(spec.system.waits.ready_s, "after the topic was created")
         self.assignment.record(state)
         # Each is reported again, and counted, by a power cut that is not proved for it.
@@ -200,8 +199,7 @@ class LiveRun:
         workload = workload_for(spec.workload)(
             spec.workload,
             bootstrap=self.parts.system.bootstrap(),
-            topic=spec.topic.name,
-            partitions=spec.topic.partitions,
+            topics={topic.name: topic.partitions for topic in spec.every_topic},
             seed=spec.seed,
             recorder=self.recorder,
             enter=self.parts.fleet.entered,
@@ -213,7 +211,7 @@ class LiveRun:
             self.parts.fleet,
             self.parts.system,
             self.recorder,
-            topics=(spec.topic.name,),
+            topics=[topic.name for topic in spec.every_topic],
             canaries=self.canaries,
             coordinated={"group": workload.groups, "transaction": workload.transactional_ids},
         )
@@ -285,7 +283,7 @@ class LiveRun:
         stuck = workload.stop(timeout_s=patience_s)
         if stuck:
             self._note(f"operations of {', '.join(stuck)} never completed")
-        for line in left_out_lines(workload.left_out):
+        for line in left_out_lines(workload.left_out, workload.places):
             self._note(line)
         with suppress(RecordingFailed):
             self.account.stopped(stuck)
@@ -303,7 +301,7 @@ class LiveRun:
         for drained in final:
             if not drained.complete:
                 self._note(
-                    f"final read of {self.spec.topic.name}-{drained.partition} is not complete: "
+                    f"final read of {partition_label(drained.topic, drained.partition)} is not complete: "
                     f"{drained.problem}"
                 )
         state = self.parts.system.describe(timeout_s=10.0)
@@ -324,7 +322,7 @@ class LiveRun:
         nodes = self.run_dir / "nodes"
         self.parts.system.collect(nodes)
         self.account.collected(self.parts.system.nodes, nodes)
-        record_changes(self.parts, self.recorder, self.spec.topic.name, nodes)
+        record_changes(self.parts, self.recorder, [topic.name for topic in self.spec.every_topic], nodes)
 
     def over(self) -> None:
         """Checks that nothing was left out, unless the user asked for it."""
@@ -343,7 +341,12 @@ class LiveRun:
     def _wait_full_isr(self, timeout_s: float, when: str) -> ClusterState:
         """Raises DeployError at the deadline, and when there is nothing left to wait for."""
         return wait_full_isr(
-            self.parts.system, self.spec.topic, timeout_s, when, give_up=self._gives_up, pause=self._pause
+            self.parts.system,
+            self.spec.every_topic,
+            timeout_s,
+            when,
+            give_up=self._gives_up,
+            pause=self._pause,
         )
 
     def _pause(self) -> None:

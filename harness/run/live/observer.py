@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection
 
 from wrackline.fleets.base import FleetError
 from wrackline.history import Recorder, RecordingFailed
@@ -20,10 +21,10 @@ class Observer:
     """A thread that asks the cluster's metadata while the run goes on. A cluster that does not answer gives
     no row: silence is in the gaps between the rows."""
 
-    def __init__(self, system: System, recorder: Recorder, topic: str) -> None:
+    def __init__(self, system: System, recorder: Recorder, topics: Collection[str]) -> None:
         self._system = system
         self._recorder = recorder
-        self._topic = topic
+        self._topics = topics
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
 
@@ -48,38 +49,39 @@ class Observer:
                 continue
             last, written_at = state, now
             try:
-                self._recorder.record(cluster_event(state, self._topic))
+                self._recorder.record(cluster_event(state, self._topics))
             except RecordingFailed:
                 return
 
 
 class Assignment:
-    """The replicas of each partition of the topic, written down whenever a partition has moved."""
+    """The replicas of each partition of the topics, written down whenever a partition has moved."""
 
-    def __init__(self, system: System, recorder: Recorder, topic: str) -> None:
+    def __init__(self, system: System, recorder: Recorder, topics: Collection[str]) -> None:
         self._system = system
         self._recorder = recorder
-        self._topic = topic
-        self._last: dict[str, list[int]] = {}
-        """Replicas by partition, as recorded last."""
+        self._topics = topics
+        self._last: dict[str, dict[str, list[int]]] = {}
+        """By topic: replicas by partition, as recorded last."""
 
     def record(self, state: ClusterState) -> None:
         """Raises RecordingFailed."""
-        assignment = {
-            str(partition.partition): list(partition.replicas)
-            for partition in state.partitions
-            if partition.topic == self._topic
-        }
-        if assignment == self._last:
+        current: dict[str, dict[str, list[int]]] = {topic: {} for topic in self._topics}
+        for one in state.partitions:
+            if one.topic in current:
+                current[one.topic][str(one.partition)] = list(one.replicas)
+        if current == self._last:
             return
-        self._last = assignment
         nodes = {str(node.node_id): node.host.name for node in self._system.nodes}
-        extra = {"assignment": assignment, "nodes": nodes}
-        self._recorder.record(Event(CONTROL, Type.INFO, "assignment", topic=self._topic, extra=extra))
-        self._recorder.record(cluster_event(state, self._topic))
+        for topic, assignment in current.items():
+            if assignment != self._last.get(topic):
+                extra = {"assignment": assignment, "nodes": nodes}
+                self._recorder.record(Event(CONTROL, Type.INFO, "assignment", topic=topic, extra=extra))
+        self._last = current
+        self._recorder.record(cluster_event(state, self._topics))
 
 
-def cluster_event(state: ClusterState, topic: str) -> Event:
+def cluster_event(state: ClusterState, topics: Collection[str]) -> Event:
     partitions = [
         {
             "topic": partition.topic,
@@ -91,7 +93,7 @@ def cluster_event(state: ClusterState, topic: str) -> Event:
             "replicas": list(partition.replicas),
         }
         for partition in state.partitions
-        if partition.topic == topic
+        if partition.topic in topics
     ]
     extra = {"controller": state.controller, "brokers": list(state.brokers), "partitions": partitions}
     return Event(CONTROL, Type.INFO, "cluster", extra=extra)

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wrackline.harness.specification.build import topic_configs
+from wrackline.harness.specification.sections import TopicSpec
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
+from wrackline.nemesis.faults.admin_steps import Entity
 from wrackline.nemesis.faults.cluster.admin import MIN_ISR, ChangeConfigSpec
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.release import full_version
@@ -39,12 +41,12 @@ def saved_plan(chosen: Plan) -> dict[str, Any]:
 
 def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
     """Returns what the judge must know of the run besides its events."""
-    configured, topic = spec.system.configured(), spec.topic
-    unclean = topic.configs.get(UNCLEAN, configured.unclean_election)
-    meanwhile = [one.spec.texts for one in plan.faults if isinstance(one.spec, ChangeConfigSpec)]
-    # What is promised is what holds from the first moment to the last.
-    of_topic = [{MIN_ISR: str(topic.min_insync_replicas)}, *meanwhile]
-    every_write = str(topic.configs.get("flush.messages")) == "1"
+    configured, usual = spec.system.configured(), spec.every_topic[0].configs  # the others' are the same
+    unclean = usual.get(UNCLEAN, configured.unclean_election)
+    changes = [one.spec for one in plan.faults if isinstance(one.spec, ChangeConfigSpec)]
+    meanwhile = [one.texts for one in changes]
+    of_brokers = [one.texts for one in changes if one.entity is Entity.BROKERS]
+    every_write = str(usual.get("flush.messages")) == "1"
     return RunInfo(
         test_id=test_id,
         name=spec.name,
@@ -56,23 +58,16 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         workload=spec.workload.name,
         acks=str(spec.workload.acks),
         idempotence=spec.workload.idempotence,
-        topics=(
-            TopicInfo(
-                topic.name,
-                topic.partitions,
-                topic.replication_factor,
-                min(int(one[MIN_ISR]) for one in of_topic if MIN_ISR in one),
-                contiguous=spec.workload.contiguous,
-                compacted=spec.workload.compacted,
-                deletion=_deletion(topic_configs(spec), configured.deletion, meanwhile),
-            ),
+        topics=tuple(  # a fault that changes a topic's settings changes those of the first
+            _topic(topic, spec, of_brokers if number else meanwhile)
+            for number, topic in enumerate(spec.every_topic)
         ),
         profile=configured.profile,
         defects=configured.defects,
         flush_mode="every-write" if every_write else configured.flush_mode,
         unclean_election=is_true(unclean) or any(is_true(one.get(UNCLEAN)) for one in meanwhile),
         recovery_strategy=_strategy(
-            topic.configs.get(STRATEGY, configured.recovery_strategy),
+            usual.get(STRATEGY, configured.recovery_strategy),
             *(one[STRATEGY] for one in meanwhile if STRATEGY in one),
         ),
         rate=spec.workload.rate,
@@ -91,6 +86,21 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         ),
         unread=configured.unread,
         untested=spec.fleet.untested,
+    )
+
+
+def _topic(topic: TopicSpec, spec: Spec, meanwhile: Sequence[Mapping[str, str]]) -> TopicInfo:
+    """``meanwhile``: settings that it is given while the run goes on. What is promised is what holds from the
+    first moment to the last."""
+    least = [{MIN_ISR: str(topic.min_insync_replicas)}, *meanwhile]
+    return TopicInfo(
+        topic.name,
+        topic.partitions,
+        topic.replication_factor,
+        min(int(one[MIN_ISR]) for one in least if MIN_ISR in one),
+        contiguous=spec.workload.contiguous,
+        compacted=spec.workload.compacted,
+        deletion=_deletion(topic_configs(topic, spec.workload), spec.system.configured().deletion, meanwhile),
     )
 
 

@@ -25,7 +25,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-
 from wrackline.history.jepsen.exports.common import (
     Keys,
     Place,

@@ -147,7 +147,8 @@ class TransferLeadership(ClusterFault):
 
 @dataclass(frozen=True, slots=True)
 class ChangeConfig(ClusterFault):
-    """Settings of the run's topic, or of all brokers, are changed while everything runs, and taken back.
+    """Settings of the run's topic, or of all brokers, are changed while everything runs, and taken back. Of
+    several topics it is the first.
 
     Proved when the cluster names the new values at the beginning and at the end; restored when it names
     afterwards those that held before."""
@@ -303,7 +304,7 @@ class ChangeConfigSpec(UnprivilegedSpec):
     target: Role = "all"
     """Whoever it is: the topic, or all brokers, are meant."""
     entity: Annotated[Entity, Lax] = Entity.TOPIC
-    """Whose settings: of the run's ``topic``, or of all ``brokers``."""
+    """Whose settings: of the run's ``topic``, of several the first, or of all ``brokers``."""
     configs: Annotated[dict[str, str | int | float | bool], Field(min_length=1)]
     """Kafka's names and the values that they have meanwhile."""
 

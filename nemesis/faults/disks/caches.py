@@ -15,9 +15,9 @@ from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.disks.power import OURS, lost_by_host, text_of, took_what_it_should
 from wrackline.nemesis.faults.host_steps import DropPageCache
-from wrackline.nemesis.faults.node_state import looks_at, not_down
+from wrackline.nemesis.faults.node_state import not_down, while_down
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Shell, StartNode, Target
+from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Shell, Target
 from wrackline.plugins.fields import SECONDS
 from wrackline.systems.spec import SystemSpec
 
@@ -112,12 +112,7 @@ class DroppedPageCache:
             Shell(one.host, "cat /proc/sys/kernel/random/boot_id; cut -d ' ' -f 22 /proc/1/stat")
             for one in context.targets
         )
-        return Commands(
-            do=(*up, *(DropPageCache(one.host) for one in context.targets)),
-            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
-            probe=(*up, *looks_at(context.targets)),
-            watch=looks_at(context.targets),
-        )
+        return while_down(context, (*up, *(DropPageCache(one.host) for one in context.targets)), up)
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         dropped = {done.step.host: done for done in probe_log.do if done.cut}

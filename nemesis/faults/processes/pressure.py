@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from wrackline.nemesis.faults import programs
-from wrackline.nemesis.faults.node_state import looks_at, not_down
+from wrackline.nemesis.faults.node_state import not_down, while_down
 from wrackline.nemesis.faults.outputs import last, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
@@ -20,7 +20,6 @@ from wrackline.nemesis.faults.steps import (
     ProbeLog,
     Proof,
     Shell,
-    StartNode,
     Target,
 )
 
@@ -202,12 +201,7 @@ class OomKill:
     holds_node: ClassVar[bool] = True
 
     def commands(self, context: FaultContext) -> Commands:
-        return Commands(
-            do=tuple(self._kill(one) for one in context.targets),
-            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
-            probe=looks_at(context.targets),
-            watch=looks_at(context.targets),
-        )
+        return while_down(context, map(self._kill, context.targets))
 
     def _kill(self, target: Target) -> Shell:
         pid = target.running(self.name)

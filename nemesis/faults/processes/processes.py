@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from wrackline.nemesis.faults import programs
-from wrackline.nemesis.faults.node_state import looks_at, not_down, not_stopped
+from wrackline.nemesis.faults.node_state import looks_at, not_down, not_stopped, while_down
 from wrackline.nemesis.faults.outputs import carried_out, last
 from wrackline.nemesis.faults.spec import UnprivilegedSpec
 from wrackline.nemesis.faults.steps import (
@@ -35,12 +35,8 @@ class Kill:
     holds_node: ClassVar[bool] = True
 
     def commands(self, context: FaultContext) -> Commands:
-        return Commands(
-            do=tuple(Shell(one.host, programs.killed(one.running(self.name))) for one in context.targets),
-            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
-            probe=looks_at(context.targets),
-            watch=looks_at(context.targets),
-        )
+        kills = [Shell(one.host, programs.killed(one.running(self.name))) for one in context.targets]
+        return while_down(context, kills)
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         if flaw := not_down(context, probe_log):
@@ -86,15 +82,11 @@ class Restart:
     def commands(self, context: FaultContext) -> Commands:
         for one in context.targets:
             one.running(self.name)
-        return Commands(
-            do=tuple(StopNode(one.host, one.node_id) for one in context.targets),
-            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
-            probe=tuple(
-                Shell(one.host, f"find {one.data_dir} -maxdepth 2 -name {CLEAN_FILE}")
-                for one in context.targets
-            )
-            + looks_at(context.targets),
-            watch=looks_at(context.targets),
+        find = "find {0.data_dir} -maxdepth 2 -name {1}"
+        return while_down(
+            context,
+            (StopNode(one.host, one.node_id) for one in context.targets),
+            (Shell(one.host, find.format(one, CLEAN_FILE)) for one in context.targets),
         )
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:

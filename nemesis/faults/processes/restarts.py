@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from wrackline.fleets.spec import FleetSpec
-from wrackline.nemesis.faults.node_state import NOBODY, looks_at, nodes_seen, not_down
+from wrackline.nemesis.faults.node_state import NOBODY, looks_at, nodes_seen, not_down, while_down
 from wrackline.nemesis.faults.spec import FaultSpec, Role, UnprivilegedSpec
 from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
@@ -48,12 +48,7 @@ class CrashLoop:
     up_s: float = 1.0
 
     def commands(self, context: FaultContext) -> Commands:
-        return Commands(
-            do=tuple(step for one in context.targets for step in self._loop(one)),
-            undo=tuple(StartNode(one.host, one.node_id) for one in context.targets),
-            probe=looks_at(context.targets),
-            watch=looks_at(context.targets),
-        )
+        return while_down(context, (step for one in context.targets for step in self._loop(one)))
 
     def _loop(self, target: Target) -> list[Step]:
         target.running(self.name)

@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.broker.rules.decisions import decided
-from tests.broker.rules.golden_tables import rows, shown
-from wrackline.broker.defects import REGISTRY, apply
-from wrackline.broker.rules.profile import Rules, profile
+from tests.broker.rules.decisions import TABLES
+from tests.broker.rules.test_golden_tables import CHANGES
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "this-code-in-an-hour.md").read_text(encoding="utf-8")
@@ -91,19 +89,12 @@ def test_who_carries_it_out_asks_it(decision: Decision) -> None:
         assert calls & (asked | {"_alter_one"}), consequence
 
 
-def with_bug(bug: str, of: str) -> Rules:
-    only = getattr(REGISTRY[bug], "only_with", None)
-    concerned = only is None or getattr(profile(of).switches, only)
-    return apply(profile(of), [bug]) if concerned else profile(of)
-
-
 @pytest.mark.parametrize(
     ("decision", "bug"),
     [(decision, bug) for decision in FIVE for bug in decision.bugs],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_the_bug_flips_a_row_of_the_table(decision: Decision, bug: str) -> None:
-    mine = [row for row in rows() if row.name in decision.tables]
-    assert {row.name for row in mine} == set(decision.tables)
-    wrong = [row for row in mine if shown(decided(row, lambda of: with_bug(bug, of))) != row.right]
-    assert wrong, bug
+    changes = [line.split("  ")[:2] for line in CHANGES.splitlines()]
+    assert any([bug, table] in changes for table in decision.tables)
+    assert TABLES.keys() >= set(decision.tables)

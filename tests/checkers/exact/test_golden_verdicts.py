@@ -4,7 +4,6 @@ asked."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model, calls_of
-from wrackline.checkers.jvm.classpath import available
 
 GOLDENS = load(LINEARIZABLE)
 DECIDED = ("valid", "invalid")
@@ -68,14 +66,6 @@ def test_the_searches_agree_with_each_other() -> None:
     both = [one for one in GOLDENS if one["knossos"] in DECIDED and one["porcupine"] in DECIDED]
     assert len(both) > 300
     assert [one for one in both if one["knossos"] != one["porcupine"]] == []
-
-
-@pytest.fixture(scope="module")
-def bridge() -> Iterator[Bridge]:
-    if not available():
-        pytest.skip("no classpath with Knossos and Elle (WRACKLINE_JVM_CLASSPATH)")
-    with Bridge(heap="1g") as bridge:
-        yield bridge
 
 
 @pytest.mark.slow

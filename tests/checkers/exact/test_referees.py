@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -18,7 +17,6 @@ from tests.checkers.goldens import LINEARIZABLE, Golden, calls, load, make
 from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model
-from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.models import load as load_model
 
 PORCUPINE = os.environ.get("WRACKLINE_PORCUPINE_DATA")
@@ -53,14 +51,6 @@ def test_the_search_says_what_knossos_says_of_all_that_it_keeps() -> None:
     assert len(kept) > 100
     for one, verdict in kept:
         assert search(one.operations, load_model(one.model, **one.settings)).answer == verdict, one.name
-
-
-@pytest.fixture(scope="module")
-def bridge() -> Iterator[Bridge]:
-    if not available():
-        pytest.skip("no classpath with Knossos (WRACKLINE_JVM_CLASSPATH)")
-    with Bridge(heap="1g") as bridge:
-        yield bridge
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.checkers.exact.drawn import KINDS, drawn, spoilt
+from tests.checkers.exact.search.drawn import KINDS, drawn, spoilt
 from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Operation, Outcome
 from wrackline.checkers.models.log import Log, alike

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -284,48 +285,39 @@ def test_nothing_acknowledged_without_any_fault() -> None:
     assert [one.detail for one in unmet(run, figures)] == ["nothing was acknowledged in the run"]
 
 
+DURING = "nothing was acknowledged while faults were in force"
+# n1 is killed. What metadata showed: who led, the ISR, and until when (s).
+WAITING = {"leader": 2, "isr": (2, 3)}
+"""n2 leads, and waits for n3 only."""
+
+
 @pytest.mark.parametrize(
-    ("counts", "what"),
+    ("acks", "shown", "counts", "missing_then"),
     [
-        ((0, 5, 5), "nothing was acknowledged before the first fault"),
-        ((5, 5, 0), "nothing was acknowledged after the last fault"),
+        pytest.param("all", {}, (0, 5, 5), ["nothing was acknowledged before the first fault"], id="before"),
+        pytest.param("all", {}, (5, 5, 0), ["nothing was acknowledged after the last fault"], id="after"),
+        pytest.param("all", WAITING, (5, 0, 5), [DURING], id="it could be written"),
+        pytest.param("all", WAITING, (5, 5, 5), [], id="it was written"),
+        pytest.param("all", {"leader": 1, "isr": (1, 2, 3)}, (5, 0, 5), [], id="the leader was hit"),
+        pytest.param("all", {"leader": -1, "isr": (2, 3)}, (5, 0, 5), [], id="nobody led"),
+        pytest.param(
+            "all", {"leader": 2, "isr": (1, 2, 3)}, (5, 0, 5), [], id="the leader waits for who was hit"
+        ),
+        pytest.param("all", {"leader": 2, "isr": (2,)}, (5, 0, 5), [], id="fewer than MinISR"),
+        pytest.param("all", {**WAITING, "end_s": 24}, (5, 0, 5), [], id="writable for a moment only"),
+        pytest.param(
+            "1", {"leader": 2, "isr": (1, 2, 3)}, (5, 0, 5), [DURING], id="acks=1, a follower is down"
+        ),
+        pytest.param("0", {}, (0, 0, 0), [], id="acks=0"),
     ],
 )
-def test_nothing_acknowledged_before_or_after(counts: tuple[int, int, int], what: str) -> None:
-    run = good_run()
-    assert [one.detail for one in unmet(run, written(run, *counts))] == [what]
-
-
-def test_a_partition_that_could_be_written_during_a_fault_must_have_been() -> None:
-    run = good_run()
-    seen(run, leader=2, isr=(2, 3))  # n1 is killed; n2 leads, and waits for n3 only
-    assert [one.detail for one in unmet(run, written(run, 5, 0, 5))] == [
-        "nothing was acknowledged while faults were in force"
-    ]
-    assert missing(run, written(run, 5, 5, 5)) == []
-
-
-@pytest.mark.parametrize(
-    ("leader", "isr"),
-    [(1, (1, 2, 3)), (-1, (2, 3)), (2, (1, 2, 3)), (2, (2,))],
-    ids=["the leader was hit", "nobody led", "the leader waits for who was hit", "fewer than MinISR"],
-)
-def test_a_partition_that_could_not_be_written_is_excused(leader: int, isr: tuple[int, ...]) -> None:
-    run = good_run()
-    seen(run, leader, isr)
-    assert missing(run, written(run, 5, 0, 5)) == []
-
-
-def test_with_acks_1_a_partition_is_writable_while_a_follower_is_down() -> None:
-    run = good_run(acks="1")
-    seen(run, leader=2, isr=(1, 2, 3))
-    assert ACKED in missing(run, written(run, 5, 0, 5))
-
-
-def test_a_partition_that_was_writable_for_a_moment_only_is_excused() -> None:
-    run = good_run()
-    seen(run, leader=2, isr=(2, 3), end_s=24)
-    assert missing(run, written(run, 5, 0, 5)) == []
+def test_acknowledgements_are_required_while_a_partition_could_be_written(
+    acks: str, shown: dict[str, Any], counts: tuple[int, int, int], missing_then: list[str]
+) -> None:
+    run = good_run(acks=acks)
+    if shown:
+        seen(run, **shown)
+    assert [one.detail for one in unmet(run, written(run, *counts))] == missing_then
 
 
 def test_every_partition_needs_acknowledgements_of_its_own() -> None:
@@ -343,8 +335,3 @@ def test_every_partition_needs_acknowledgements_of_its_own() -> None:
     figures.written[other, 1] = Written(50, 0)
     [condition] = unmet(run, figures)
     assert condition.detail == "nothing was acknowledged in log-1 before the first fault"
-
-
-def test_with_acks_0_no_acknowledgements_are_required() -> None:
-    run = good_run(acks="0")
-    assert missing(run, written(run, 0, 0, 0)) == []

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -227,11 +226,6 @@ def test_a_key_is_an_object_of_its_own(tmp_path: Path, case: Case, form: str) ->
     assert answers == {1: Answer.VALID, 2: Answer.INVALID}
     assert "with --independent a value is [key value]" in found.wrong
     assert exit_code([found]) == 1
-
-
-def same(one: Any, other: Any) -> bool:
-    """Columns are equal."""
-    return all(np.array_equal(mine, asdict(other)[name]) for name, mine in asdict(one).items())
 
 
 OF_KNOSSOS = [case for case in CASES if case.model in list(KnossosModel) and case.model != "log"]

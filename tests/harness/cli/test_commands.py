@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import orjson
 import pytest
 
+from tests.harness.cli.calling import call
 from wrackline.harness.cli.commands import FORMER, HEADINGS, SUGGESTIONS
-from wrackline.harness.cli.main import main, wrackline
+from wrackline.harness.cli.main import wrackline
 from wrackline.harness.cli.runs import plan
 from wrackline.harness.cli.verbosity import Terminal, restore_levels
 from wrackline.progress import PROGRESS, progress
@@ -25,13 +25,6 @@ from wrackline.simulator.headings import HEADINGS as SIMULATE
 
 PROGRAM = "import sys; sys.argv[0] = 'wrackline'; from wrackline.harness.cli.entry import main; main()"
 ISSUE = "Start, Run, Look, Judge, Known answers, Simulator, Data, Parts, Machine"
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
 
 
 def walk(group: click.Group, *above: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -116,24 +109,9 @@ def test_a_former_group_leads_to_its_heir(group: str, capsys: pytest.CaptureFixt
     ("former", "now", "said"),
     [
         (["faults", "kill", "--json"], ["list", "faults", "kill", "--output", "json"], '"name": "kill"'),
-        (["anomalies", "--json"], ["list", "anomalies", "--output", "json"], '"name": "lost-write"'),
-        (["plugins", "--json"], ["list", "parts", "--output", "json"], '"name": "netns"'),
-        (["plugins"], ["list", "parts"], "systems"),
-        (["examples"], ["list", "specs"], "register"),
-        (["examples", "register"], ["list", "specs", "register"], "name: register"),
-        (["schema"], ["list", "specs", "--schema"], "$defs"),
-        (["kafka", "list"], ["get", "kafka", "--list"], "wrackline get kafka"),
         (["kafka", "remove", "4.4.0"], ["get", "kafka", "--remove", "4.4.0"], "is not installed"),
-        (["kafka", "install", "4"], ["get", "kafka", "4"], "'4' is no version"),
-        (["image", "list"], ["get", "image", "--list"], ""),
-        (["image", "build", "x"], ["get", "image", "x"], "DIGEST and --all are said"),
         (["jvm", "check", "--heap", "x"], ["get", "jvm", "--check", "--heap", "x"], "'x' is no size"),
-        (["image", "remove"], ["get", "image", "--remove"], "name one image"),
         (["image", "remove", "x"], ["get", "image", "--remove", "x"], "'x' is no digest"),
-        (["jvm", "install", "--clojars", "x"], ["get", "jvm", "--clojars", "x"], "'x' is neither a URL"),
-        (["spark", "install", "--repository", "x"], ["get", "spark", "--repository", "x"], "neither a URL"),
-        (["index", "--results", "nosuch"], ["site", "build", "--results", "nosuch"], "no such folder"),
-        (["serve", "--results", "nosuch"], ["site", "serve", "--results", "nosuch"], "no such folder"),
         (["dataset", "d", "nosuch"], ["history", "table", "d", "nosuch"], "no such folder"),
         (["export", "nosuch"], ["history", "export", "nosuch"], "no such run"),
         (["import", "nosuch"], ["history", "import", "nosuch"], "does not exist"),
@@ -350,8 +328,3 @@ echo "${{COMPREPLY[@]}}" """
         check=True,
     )
     assert said.stdout == "build\n", said.stderr
-
-
-def test_output_of_runs_is_data(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, _ = call(capsys, "runs", "--output", "json", "--results", str(tmp_path))
-    assert (code, orjson.loads(out)) == (0, [])

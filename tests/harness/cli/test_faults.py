@@ -41,9 +41,3 @@ def test_one_fault_with_its_settings() -> None:
     assert as_json["name"] == "power-cut"
     assert as_json["needs"]
     assert "netns" not in as_json["refused"]
-
-
-def test_a_fault_that_there_is_not_is_one_line() -> None:
-    done = CliRunner().invoke(faults_command, ["power-cud"])
-    assert done.exit_code == 2
-    assert "there is no fault 'power-cud'; did you mean 'power-cut'?" in done.output

@@ -14,21 +14,14 @@ import orjson
 import pytest
 
 import wrackline.checkers.analysis
+from tests.harness.cli.calling import call
 from wrackline.checkers.engine.spark import masters, session
 from wrackline.checkers.engine.spark.masters import SparkUnavailable
 from wrackline.checkers.inputs.runs import AnalysisError
-from wrackline.harness.cli.main import main
 from wrackline.history import Recorder, read_info
 from wrackline.history.model import Event, Record, RunInfo, TopicInfo, Type
 
 SUITES = Path(__file__).parents[3] / "suites"
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    told = capsys.readouterr()
-    return int(ended.value.code or 0), told.out, told.err
 
 
 def recorded(results: Path, test_id: str, verdict: str | None = None) -> Path:
@@ -43,52 +36,6 @@ def recorded(results: Path, test_id: str, verdict: str | None = None) -> Path:
         }
         (results / test_id / "verdict.json").write_bytes(orjson.dumps(told))
     return results / test_id
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["run", "x.yaml", "--sed", "4"], "no such option '--sed'"),
-        (["rnu"], "did you mean 'run'?"),
-        (["run"], "missing argument 'spec.yaml"),
-        (["run", "nosuch.yaml"], "nosuch.yaml: no such file"),
-        (["run", str(SUITES / "demo-canary.yaml"), "--set", "workload.ratee=1"], "did you mean 'rate'?"),
-        (
-            ["run", str(SUITES / "demo-canary.yaml"), "--seed", "-4"],
-            "--seed: give a whole number of 0 or more, not -4",
-        ),
-        (["analyze"], "missing argument"),
-        (["analyze", "nosuch"], "nosuch: no such run in"),
-        (["report", "nosuch"], "nosuch: no such run in"),
-        (
-            ["analyze", "last", "--contract", "ack-all"],
-            "no contract is called 'ack-all'; did you mean 'acks-all'?",
-        ),
-        (["analyze", "last", "--master", "sparkk://h:1"], "'sparkk://h:1' is no spark master: give local[*]"),
-        (["analyze", "last", "--master", "spark://127.0.0.1"], "'spark://127.0.0.1' is no spark master"),
-        (
-            ["analyze", "s3a://bucket/night/*", "--engine", "local"],
-            "s3a://bucket/night/* is not on this machine, and spark judges it; leave --engine local out",
-        ),
-        (
-            ["run", "x.yaml", "--master", "spark://127.0.0.1:7"],
-            "no spark master answers at spark://127.0.0.1:7",
-        ),
-    ],
-)
-def test_a_wrong_call_is_one_line_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    arguments: list[str],
-    said: str,
-) -> None:
-    monkeypatch.setenv("WRACKLINE_RESULTS", str(tmp_path))
-    code, out, err = call(capsys, *arguments)
-    assert code == 2
-    assert out == ""
-    assert err.count("\n") == 1
-    assert said in err.lower()
 
 
 def test_a_master_that_swallows_connections_is_given_up_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,16 +75,6 @@ def test_without_root_nothing_is_begun(
         assert "root" in err
         assert err.count("\n") == 1
     assert not (tmp_path / "r").exists()
-
-
-def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "--help")
-    assert code == 0
-    for word in ("wrackline demo", "run", "runs", "analyze", "report", "fleet", "doctor"):
-        assert word in out
-    code, out, _ = call(capsys, "run", "--help")
-    assert "--seed 42" in out
-    assert "Ctrl-C" in out
 
 
 def test_runs_are_listed_with_their_verdicts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -304,3 +241,24 @@ def test_the_table_of_runs_shows_what_was_planned_and_who_was_interrupted(
     row = out.splitlines()[1]
     assert (code, row.split()[1], row.split()[3]) == (0, "inconclusive", "1/3")
     assert "interrupted by the user" in row
+
+
+def test_a_simulation_that_acknowledges_nothing_is_never_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ([], ["--search", "2"]):
+        code, out, err = call(
+            capsys, "simulate", "--producers", "0", "--seconds", "1", "--faults", "none", *more
+        )
+        assert code == 3
+        assert "clean" not in out
+        assert (
+            err
+            == "no record was acknowledged, so nothing is shown; let it last longer, or give it producers\n"
+        )
+
+
+def test_a_version_that_nobody_knows_is_a_warning(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text("name: a\nsystem: {kind: apache-kafka, version: 9.9.9}\n")
+    code, out, err = call(capsys, "validate", str(file))
+    assert (code, out) == (0, f"{file}: fine\n")
+    assert "warning: system.version: Kafka 9.9.9 is not on this machine, and newer than" in err

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.harness.cli.calling import refused
 from wrackline import needs
-from wrackline.harness.cli.main import main
 from wrackline.harness.specification.spec import load
 
 ROOT = Path(__file__).parents[3]
@@ -24,16 +23,6 @@ def _as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lacking(monkeypatch: pytest.MonkeyPatch, *programs: str) -> None:
     monkeypatch.setattr(needs, "is_there", lambda program: program not in programs)
-
-
-def refused(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line of a command that ended with exit code 2."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    said = capsys.readouterr()
-    assert (ended.value.code, said.out) == (2, "")
-    (line,) = said.err.splitlines()
-    return line
 
 
 @pytest.mark.parametrize(
@@ -82,7 +71,7 @@ def test_one_line_names_what_is_missing_and_what_installs_it(
     lacking(monkeypatch, lacks)
     folder = tmp_path / "results"
     results = ["--results", str(folder)] if command[0] in ("run", "demo") else []
-    assert refused([*command, *results], capsys) == f"wrackline: {line}"
+    assert refused(capsys, *command, *results) == f"wrackline: {line}"
     assert not list(folder.rglob("*.*")), "nothing was begun"
 
 

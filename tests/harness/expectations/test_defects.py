@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.harness.expectations.playing import LOST, judged, made_on_hosts, made_on_paper
 from wrackline.broker.defects import REGISTRY
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.expectations import runs as suites
@@ -22,8 +20,8 @@ from wrackline.harness.expectations.cases import defects as cases
 from wrackline.harness.run import judge as judging
 from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.live.outcome import Options, Outcome
-from wrackline.harness.specification.spec import Spec, SpecError, load
+from wrackline.harness.run.live.outcome import Outcome
+from wrackline.harness.specification.spec import Spec, load
 from wrackline.harness.specification.suites import suites_dir
 from wrackline.scenarios import SCENES
 from wrackline.simulator.guided.catalogue import SCHEDULES as SIMULATED
@@ -91,120 +89,18 @@ def test_the_twin_differs_from_its_run_in_the_defect_alone() -> None:
         assert run["contract"]["expected"] == ()
 
 
-def test_an_unknown_suite_is_told_with_those_there_are() -> None:
-    with pytest.raises(SpecError, match="no defect suite 'nosuch'; `wrackline list specs` lists"):
-        cases(["nosuch"])
-
-
 def twin_of(case: Case) -> Arm:
     assert case.control is not None
     return case.control
 
 
-def judged(word: str, tmp_path: Path, **found: int) -> Judged:
-    """``found``: anomaly (with underscores) -> count, all of them forbidden."""
-    anomalies = [
-        {"anomaly": name.replace("_", "-"), "meaning": "violation", "count": count, "why": ""}
-        for name, count in found.items()
-    ]
-    allowed = {"anomaly": "stale-read", "meaning": "allowed", "count": 7, "why": ""}
-    return Judged(
-        tmp_path / "run", {"verdict": word, "anomalies": [*anomalies, allowed], "reasons": ["why"]}, None
-    )
-
-
-@pytest.mark.parametrize(
-    ("word", "found", "caught"),
-    [
-        ("violation", {"lost_write": 3, "vanished_read": 1}, True),
-        ("violation", {"lost_write": 0, "vanished_read": 1}, False),
-        ("violation", {"stale_read": 2}, False),
-        ("inconclusive", {}, False),
-        ("pass", {}, False),
-    ],
-)
-def test_a_defect_is_caught_when_what_it_does_is_forbidden(
-    tmp_path: Path, word: str, found: dict[str, int], caught: bool
-) -> None:
-    [case] = cases(["trunc-hw"])
-    case.main.add(judged(word, tmp_path, **found))
-    assert (case.main.right, case.main.runs, case.is_expected) == (int(caught), 1, caught)
-    assert bool(case.main.results[0].wrong) is not caught
-
-
-def conditions(tmp_path: Path, word: str, **failed: str) -> Judged:
-    """``failed``: names of conditions that do not hold."""
-    rows = [{"name": name, "ok": False} for name in failed.values()]
-    verdict = {
-        "verdict": word,
-        "anomalies": [],
-        "reasons": [],
-        "conditions": [*rows, {"name": "x", "ok": True}],
-    }
-    return Judged(tmp_path / "run", verdict, None)
-
-
-@pytest.mark.parametrize(
-    ("word", "failed", "caught"),
-    [
-        ("inconclusive", "threshold longest_gap_s", True),
-        ("inconclusive", "every fault proved", False),
-        ("pass", "threshold longest_gap_s", False),
-        ("violation", "threshold longest_gap_s", False),
-    ],
-)
-def test_a_defect_that_takes_only_time_is_caught_when_it_misses_its_threshold(
-    tmp_path: Path, word: str, failed: str, caught: bool
-) -> None:
-    [case] = cases(["allow-fenced-isr"])
-    case.main.add(conditions(tmp_path, word, one=failed))
-    assert (case.main.right, case.main.runs) == (int(caught), 1)
-    assert bool(case.main.results[0].wrong) is not caught
-
-
-def test_what_the_contract_allows_is_caught_when_it_shows_and_the_twin_shows_none(tmp_path: Path) -> None:
-    shown = {"anomaly": "watermark-regression", "meaning": "allowed", "count": 2}
-    without = {"verdict": "pass", "anomalies": [], "reasons": []}
-    [case] = cases(["no-offset-not-available"])
-    case.main.add(Judged(tmp_path / "run", {**without, "anomalies": [shown]}, None))
-    twin_of(case).add(Judged(tmp_path / "twin", without, None))
-    assert case.is_expected
-    case.main.add(Judged(tmp_path / "run", without, None))
-    assert (case.main.right, case.main.runs) == (1, 2)
-    twin_of(case).add(Judged(tmp_path / "twin", {**without, "anomalies": [shown]}, None))
-    assert (twin_of(case).right, twin_of(case).runs) == (1, 2)
-    assert "watermark-regression" in twin_of(case).results[-1].wrong[0]
-
-
-@pytest.mark.parametrize("word", ["violation", "inconclusive", "infrastructure"])
-def test_a_twin_is_clean_only_when_it_passes(tmp_path: Path, word: str) -> None:
-    [case] = cases(["trunc-hw"])
-    twin_of(case).add(judged("pass", tmp_path))
-    assert not case.is_expected, "nothing was run with the defect"
-    case.main.add(judged("violation", tmp_path, lost_write=1))
-    assert case.is_expected
-    twin_of(case).add(judged(word, tmp_path, lost_write=1))
-    assert (twin_of(case).right, twin_of(case).runs, case.is_expected) == (1, 2, False)
-    assert f"{word}, not pass (why)" in twin_of(case).results[1].complaints[0]
-
-
 def test_all_runs_are_made_with_their_twins_and_judged_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made: list[Spec] = []
-
-    def run(spec: Spec, options: Options) -> Outcome:
-        made.append(spec)
-        return Outcome(options.results / f"{len(made)}-{spec.name}", (), True)
-
-    def judge(run_dirs: Sequence[Path], **_: Any) -> list[Judged]:
-        assert len(run_dirs) == 4
-        twin = judged("pass", tmp_path).verdict
-        broken = judged("violation", tmp_path, lost_write=9).verdict
-        return [Judged(each, twin if each.name.endswith("-twin") else broken, None) for each in run_dirs]
-
-    monkeypatch.setattr(suites, "run", run)
-    monkeypatch.setattr(judging, "judge", judge)
+    made = made_on_paper(
+        monkeypatch,
+        lambda run: judged(run, "pass") if run.name.endswith("-twin") else judged(run, "violation", LOST),
+    )
     [case] = cases(["trunc-hw"])
     suites.play([case], tmp_path, runs=2)
     assert [spec.system.defects for spec in made] == [("trunc_hw",), (), ("trunc_hw",), ()]
@@ -227,7 +123,7 @@ def test_it_says_how_far_the_judging_is_and_which_run_the_machine_was_too_slow_f
 
     def judge(run_dirs: Sequence[Path], *, status: Callable[[str], None], **_: Any) -> list[Judged]:
         status("judging 2 runs, 7 of 40 parts done")
-        return [Judged(each, judged("pass", tmp_path).verdict, None) for each in run_dirs]
+        return [judged(each, "pass") for each in run_dirs]
 
     monkeypatch.setattr(judging, "judge", judge)
     suites.play([case], tmp_path)
@@ -240,20 +136,10 @@ def test_it_says_how_far_the_judging_is_and_which_run_the_machine_was_too_slow_f
 
 
 def test_after_ctrl_c_no_further_run_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-
-    def run(spec: Spec, options: Options) -> Outcome:
-        made.append(spec.name)
-        return Outcome(options.results / spec.name, (), True, interrupted=len(made) == 2)
-
-    def judge(run_dirs: Sequence[Path], **_: Any) -> list[Judged]:
-        return [Judged(each, judged("pass", tmp_path).verdict, None) for each in run_dirs]
-
-    monkeypatch.setattr(suites, "run", run)
-    monkeypatch.setattr(judging, "judge", judge)
+    made = made_on_paper(monkeypatch, lambda run: judged(run, "pass"), until=2)
     first, second = cases(["trunc-hw", "elr-not-cleared"])
     suites.play([first, second], tmp_path, runs=3)
-    assert made == ["defect-trunc-hw", "defect-trunc-hw-twin"]
+    assert [spec.name for spec in made] == ["defect-trunc-hw", "defect-trunc-hw-twin"]
     assert (first.main.runs, twin_of(first).runs, second.main.runs) == (1, 1, 0)
     assert not second.is_expected
 
@@ -273,22 +159,7 @@ def test_a_defect_is_caught_on_a_real_fleet_and_its_twin_passes(
     name: str, options: list[str], twins: int, invariant: str, tmp_path: Path
 ) -> None:
     """By what clients saw, and by the invariants: the first that breaks is what the defect is about."""
-    table = tmp_path / "table.json"
-    command = [
-        sys.executable,
-        "-m",
-        "wrackline.harness.cli.main",
-        "known",
-        "defects",
-        name,
-        *options,
-        "--json",
-        str(table),
-    ]
-    environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    [row] = orjson.loads(table.read_bytes())
+    [row] = made_on_hosts(tmp_path, "defects", name, *options)
     [case] = cases([name])
     assert (row["caught"], row["runs"], row["clean"], row["twins"]) == (1, 1, twins, twins)
     assert set(case.main.expectation.shows) <= set(row["found"])

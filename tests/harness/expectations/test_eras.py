@@ -3,26 +3,17 @@ hosts."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import orjson
 import pytest
 from click.testing import CliRunner
 
+from tests.harness.expectations.playing import LOST, judged, made_on_hosts, made_on_paper
 from wrackline.harness.cli.runs.known import eras_command
 from wrackline.harness.expectations import runs as played
 from wrackline.harness.expectations import tables
 from wrackline.harness.expectations.cases import FIRST, PROFILES, Case, catalogue, eras
-from wrackline.harness.run import judge as judging
-from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.live.outcome import Options, Outcome
 from wrackline.harness.specification import check
-from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided.eras import SCHEDULES
 from wrackline.simulator.eras.catalogue import STORIES as TOLD
 from wrackline.simulator.eras.story import ERAS
@@ -102,64 +93,17 @@ def test_the_list_says_what_there_is_and_what_it_must_be() -> None:
     assert second.split()[:4] == ["kip966", "pass,", "no", "lost-write"]
 
 
-def test_an_unknown_story_is_told_with_those_there_are() -> None:
-    with pytest.raises(SpecError, match=r"no story 'nosuch'; there are .*zombie-leader"):
-        eras(["split", "nosuch"])
-
-
-def judged(run_dir: Path, word: str, *found: tuple[str, str, int]) -> Judged:
-    """``found``: anomaly, meaning, count."""
-    anomalies = [{"anomaly": name, "meaning": meaning, "count": count} for name, meaning, count in found]
-    verdict = {"verdict": word, "anomalies": anomalies, "reasons": ["why"], "counts": {"acked_records": 900}}
-    return Judged(run_dir, verdict, None)
-
-
-@pytest.mark.parametrize(
-    ("story", "profile", "word", "found", "right"),
-    [
-        ("split", "zk08", "violation", ("lost-write", "violation", 3), True),
-        ("split", "zk08", "pass", ("lost-write", "allowed", 3), False),
-        ("split", "zk08", "violation", ("stale-read", "violation", 3), False),
-        ("split", "kip966", "pass", ("stale-read", "allowed", 3), True),
-        ("split", "kip966", "pass", ("lost-write", "allowed", 3), False),
-        ("split", "kip966", "inconclusive", ("lost-write", "allowed", 0), False),
-        ("zombie-leader", "zk08", "pass", ("stale-read", "allowed", 1), True),
-        ("zombie-leader", "zk08", "pass", ("stale-read", "allowed", 0), False),
-        ("zombie-leader", "kip101", "pass", ("stale-read", "allowed", 1), False),
-    ],
-)
-def test_an_arm_is_right_when_it_is_harmed_as_it_must_be_and_else_unharmed(
-    tmp_path: Path, story: str, profile: str, word: str, found: tuple[str, str, int], right: bool
-) -> None:
-    [arm] = eras([story], [profile], checked=False)
-    assert not arm.is_expected, "nothing was run"
-    arm.main.add(judged(tmp_path / "run", word, found))
-    assert arm.is_expected is right
-    assert bool(arm.main.results[0].wrong) is not right
-
-
 def test_all_runs_are_made_and_the_table_is_story_by_profile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made: list[Spec] = []
-
-    def run(spec: Spec, options: Options) -> Outcome:
-        made.append(spec)
-        return Outcome(options.results / f"{len(made)}-{spec.name}", (), True)
-
-    def judge(run_dirs: Sequence[Path], **_: Any) -> list[Judged]:
-        lost = ("lost-write", "violation", 640)
-        return [
-            judged(each, "pass") if each.name.endswith("-kip966") else judged(each, "violation", lost)
-            for each in run_dirs
-        ]
-
+    made = made_on_paper(
+        monkeypatch,
+        lambda run: judged(run, "pass") if run.name.endswith("-kip966") else judged(run, "violation", LOST),
+    )
     happened: list[str] = []
     for ask in ("ask_clients", "ask_system"):
         monkeypatch.setattr(check, ask, lambda spec, _, ask=ask: happened.append(f"{ask} {spec.name}"))
     monkeypatch.setattr(WracklineSpec, "prepare", lambda spec, _: happened.append(spec.profile))
-    monkeypatch.setattr(played, "run", run)
-    monkeypatch.setattr(judging, "judge", judge)
     wanted = eras(["split", "failover-twice"], ["zk08", "kip101", "kip966"])
     played.play(wanted, tmp_path, runs=2)
     assert happened[:2] == ["ask_clients era-split", "ask_system era-split"]
@@ -183,17 +127,5 @@ def test_all_runs_are_made_and_the_table_is_story_by_profile(
 @pytest.mark.nightly
 @pytest.mark.parametrize("story", list(STORIES))
 def test_a_story_harms_the_first_design_on_hosts_and_not_the_last(story: str, tmp_path: Path) -> None:
-    table = tmp_path / "table.json"
-    entry = [sys.executable, "-m", "wrackline.harness.cli.entry"]
-    environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
-    done = subprocess.run(
-        [*entry, "known", "eras", story, "--profile", "zk08", "--profile", "kip966", "--json", str(table)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = orjson.loads(table.read_bytes())
+    rows = made_on_hosts(tmp_path, "eras", story, "--profile", "zk08", "--profile", "kip966")
     assert [(row["profile"], row["right"], row["runs"]) for row in rows] == [("zk08", 1, 1), ("kip966", 1, 1)]

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import orjson
 import pytest
 from click.testing import CliRunner
 
+from tests.harness.expectations.playing import LOST, judged, made_on_hosts, made_on_paper
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.cli.runs.known import findings_command
 from wrackline.harness.expectations import runs as known
 from wrackline.harness.expectations import tables
 from wrackline.harness.expectations.cases import FIRST, Case, catalogue, eras, findings
-from wrackline.harness.run import judge as judging
 from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.live.outcome import Options, Outcome
-from wrackline.harness.specification.spec import Spec, SpecError, load
+from wrackline.harness.specification.spec import load
 from wrackline.harness.specification.suites import suites_dir
 from wrackline.systems.kafka.spec import KafkaSpec
 
@@ -68,85 +61,22 @@ def test_the_list_says_what_there_is_and_how_long_it_takes() -> None:
     assert all(f"{each['run_s']} s" in row for each, row in zip(FINDINGS.values(), rows[1:], strict=True))
 
 
-def test_an_unknown_finding_is_told_with_those_there_are() -> None:
-    with pytest.raises(SpecError, match="no finding 'nosuch'; --list shows them"):
-        findings(["b59", "nosuch"])
-
-
-def judged(run_dir: Path, word: str, *found: tuple[str, str, int], words: Sequence[str] = ()) -> Judged:
-    """``found``: anomaly, meaning, count."""
-    anomalies = [{"anomaly": name, "meaning": meaning, "count": count} for name, meaning, count in found]
-    verdict = {"verdict": word, "anomalies": anomalies, "reasons": ["why"], "counts": {"acked_records": 900}}
-    lines = [{"file": "nodes/c1/broker.log", "number": 600, "text": text} for text in words]
-    return Judged(run_dir, {**verdict, "incidents": [{"lines": lines}]}, None)
-
-
-@pytest.mark.parametrize(
-    ("name", "word", "found", "shown"),
-    [
-        ("b59", "violation", ("lost-write", "violation", 7), True),
-        ("b59", "violation", ("stale-read", "violation", 7), False),
-        ("b59", "pass", ("lost-write", "allowed", 7), False),
-        ("b59", "inconclusive", ("lost-write", "violation", 7), False),
-        ("all-power", "pass", ("lost-write", "allowed", 7), True),
-        ("all-power", "pass", ("lost-write", "allowed", 0), False),
-        ("all-power", "violation", ("lost-write", "violation", 7), False),
-    ],
-)
-def test_a_finding_is_shown_when_it_is_judged_as_it_is_known(
-    tmp_path: Path, name: str, word: str, found: tuple[str, str, int], shown: bool
-) -> None:
-    [case] = findings([name])
-    case.main.add(judged(tmp_path / "run", word, found))
-    assert (case.main.right, case.main.runs, case.is_expected) == (int(shown), 1, shown)
-    assert bool(case.main.results[0].wrong) is not shown
-
-
-@pytest.mark.parametrize(
-    ("word", "found", "clean"),
-    [
-        ("pass", ("stale-read", "allowed", 7), True),
-        ("pass", ("lost-write", "allowed", 1), False),
-        ("inconclusive", ("lost-write", "violation", 0), False),
-        ("violation", ("duplicate", "violation", 1), False),
-    ],
-)
-def test_a_control_is_clean_when_it_passes_and_shows_nothing_of_the_finding(
-    tmp_path: Path, word: str, found: tuple[str, str, int], clean: bool
-) -> None:
-    [case] = findings(["b59"])
-    assert case.control is not None
-    case.control.add(judged(tmp_path / "control", word, found))
-    assert not case.is_expected, "the finding itself was not run"
-    case.main.add(judged(tmp_path / "run", "violation", ("lost-write", "violation", 1)))
-    assert (case.control.right, case.control.runs, case.is_expected) == (int(clean), 1, clean)
-
-
 def test_versions_are_prepared_first_and_the_table_has_the_nodes_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    happened: list[str] = []
+    def judge(run: Path) -> Judged:
+        if run.name.endswith("-control"):
+            return judged(run, "pass")
+        line = {"file": "nodes/c1/broker.log", "number": 600, "text": "UNCLEAN"}
+        return judged(run, "violation", LOST, incidents=[{"lines": [line]}])
 
-    def run(spec: Spec, options: Options) -> Outcome:
-        happened.append(spec.name)
-        return Outcome(options.results / f"{len(happened)}-{spec.name}", (), True)
-
-    def judge(run_dirs: Sequence[Path], **_: Any) -> list[Judged]:
-        lost = ("lost-write", "violation", 640)
-        return [
-            judged(each, "pass")
-            if each.name.endswith("-control")
-            else judged(each, "violation", lost, words=["UNCLEAN"])
-            for each in run_dirs
-        ]
-
-    monkeypatch.setattr(KafkaSpec, "prepare", lambda spec, _: happened.append(f"prepared {spec.version}"))
-    monkeypatch.setattr(known, "run", run)
-    monkeypatch.setattr(judging, "judge", judge)
+    prepared: list[str] = []
+    monkeypatch.setattr(KafkaSpec, "prepare", lambda spec, _: prepared.append(spec.version))
+    made = made_on_paper(monkeypatch, judge)
     [case] = findings(["b10"])
     known.play([case], tmp_path, runs=2)
-    assert happened[:2] == ["prepared 3.9.2", "prepared 4.4.0"]
-    assert happened[2:] == ["finding-b10", "finding-b10-control"] * 2
+    assert prepared == ["3.9.2", "4.4.0"]
+    assert [spec.name for spec in made] == ["finding-b10", "finding-b10-control"] * 2
     tables.show_cases([case])
     told = capsys.readouterr().out
     assert "b10   3.9.2   violation  2 of 2  2 of 2" in told
@@ -160,19 +90,7 @@ def test_versions_are_prepared_first_and_the_table_has_the_nodes_words(
 @pytest.mark.spark
 @pytest.mark.nightly
 def test_the_last_known_leader_loses_what_was_acknowledged_and_a_synced_log_does_not(tmp_path: Path) -> None:
-    table = tmp_path / "table.json"
-    entry = [sys.executable, "-m", "wrackline.harness.cli.entry"]
-    environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
-    done = subprocess.run(
-        [*entry, "known", "findings", "b59", "--json", str(table)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    [row] = orjson.loads(table.read_bytes())
+    [row] = made_on_hosts(tmp_path, "findings", "b59")
     assert (row["shown"], row["runs"], row["clean"], row["controls"]) == (1, 1, 1, 1)
     [made, _] = row["made"]
     [unclean] = [words for words in made["node_words"] if "UNCLEAN partition change for log-0" in words]

@@ -3,20 +3,15 @@ on real hosts."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import orjson
 import pytest
 from click.testing import CliRunner
 
+from tests.harness.expectations.playing import made_on_hosts
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.cli.runs.known import stories_command
 from wrackline.harness.expectations.cases import CONTROL, Case, catalogue, stories
-from wrackline.harness.run.judge import Judged
-from wrackline.harness.specification.spec import SpecError
 from wrackline.simulator.guided.catalogue import SCHEDULES as SIMULATED
 from wrackline.systems.wrackline.spec import WracklineSpec
 
@@ -77,52 +72,10 @@ def test_the_list_says_what_there_is() -> None:
     assert rows[1:] == list(STORIES)
 
 
-def test_an_unknown_story_is_told_with_those_there_are() -> None:
-    with pytest.raises(SpecError, match=r"no story 'nosuch'; there are .*outage-manual"):
-        stories(["nosuch"])
-
-
-@pytest.mark.parametrize(
-    ("word", "lost", "kept"), [("pass", 0, True), ("pass", 3, False), ("inconclusive", 0, False)]
-)
-def test_a_story_without_a_control_must_pass_and_lose_nothing(
-    tmp_path: Path, word: str, lost: int, kept: bool
-) -> None:
-    anomalies = [{"anomaly": "lost-write", "meaning": "allowed", "count": lost}]
-    verdict = {"verdict": word, "anomalies": anomalies, "reasons": [], "counts": {"acked_records": 9}}
-    [case] = stories(["outage-manual"])
-    case.main.add(Judged(tmp_path / "run", verdict, None))
-    assert case.is_expected is kept
-
-
 @pytest.mark.nightly
 @pytest.mark.fleet
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_story_and_its_control_come_out_as_they_must_on_hosts(tmp_path: Path) -> None:
-    table = tmp_path / "table.json"
-    command = [
-        sys.executable,
-        "-m",
-        "wrackline.harness.cli.main",
-        "known",
-        "stories",
-        "last-replica-standing",
-    ]
-    made = subprocess.run(
-        [
-            *command,
-            "last-replica-standing",
-            "outage-manual",
-            "--results",
-            str(tmp_path / "results"),
-            "--json",
-            str(table),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env=os.environ,
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    assert [(row["shown"], row["clean"]) for row in orjson.loads(table.read_bytes())] == [(1, 1), (1, 0)]
+    rows = made_on_hosts(tmp_path, "stories", "last-replica-standing", "outage-manual")
+    assert [(row["shown"], row["clean"]) for row in rows] == [(1, 1), (1, 0)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,12 @@ from upath import UPath
 
 from tests.harness.index.nights import night
 from tests.harness.report import synthetic_run
-from tests.harness.report.browser import PROGRAM, Browser, browser
+from tests.harness.report.browser import chromium
 from wrackline.harness.index.collect import Kept, gather
 from wrackline.harness.index.runs import Run, beside, shown
 from wrackline.harness.report import write_report
 
+__all__ = ("all_runs", "chromium", "ten_nights")
 SLOW, FROM = 90.0, 8
 
 
@@ -48,11 +48,3 @@ def ten_nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def all_runs(ten_nights: Path) -> list[Run]:
     return shown(gather(UPath(ten_nights), Kept()), beside(ten_nights / "site"))
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    if PROGRAM is None:
-        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
-    with browser() as found:
-        yield found

@@ -3,60 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
+from tests.harness.report.read.histories import row, written
+from tests.harness.report.synthetic_setting import INFO
 from wrackline.harness.index.collect import latency
 from wrackline.harness.report.read.latency import PRECISION
-from wrackline.history.model import CONTROL, RunInfo, TopicInfo
-from wrackline.history.store.schema import METADATA_KEY, SCHEMA
-
-S = 1_000_000_000
-INFO = RunInfo(
-    test_id="r",
-    name="r",
-    seed=1,
-    started_at="2026-01-01T00:00:00Z",
-    system="wrackline",
-    workload="log",
-    acks="all",
-    idempotence=False,
-    topics=(TopicInfo("log", 2, 3, 2),),
-    nodes={"1": "n1", "2": "n2"},
-)
+from wrackline.history.model import CONTROL
 
 
-def row(**columns: object) -> dict[str, object]:
-    own = {"test_id": "r", "index": 0, "time_ns": 0, "process": 0, "type": "ok", "f": "send", "topic": "log"}
-    return {**dict.fromkeys(SCHEMA.names), **own, **columns}
-
-
-def leader(at_s: float, node: int) -> dict[str, object]:
+def leader(at_s: float, node: int) -> dict[str, Any]:
     extra = f'{{"partitions": [{{"topic": "log", "partition": 0, "leader": {node}}}]}}'
-    return row(
-        time_ns=int(at_s * S),
-        process=CONTROL,
-        type="info",
-        f="cluster",
-        topic=None,
-        partition=None,
-        extra=extra,
-    )
+    return row(at_s, CONTROL, "info", "cluster", topic=None, partition=None, extra=extra)
 
 
-def sent(ended_s: float, took_ms: float, **columns: object) -> dict[str, object]:
-    return row(**{"time_ns": int(ended_s * S), "latency_ns": int(took_ms * 1e6), "partition": 0, **columns})
+def sent(
+    ended_s: float, took_ms: float, kind: str = "ok", f: str = "send", partition: int = 0
+) -> dict[str, Any]:
+    return row(ended_s, 0, kind, f, partition=partition, latency_ns=int(took_ms * 1e6))
 
 
-def history(folder: Path, rows: list[dict[str, object]]) -> UPath:
-    folder.mkdir(exist_ok=True)
-    schema = SCHEMA.with_metadata({METADATA_KEY: INFO.to_json()})
-    ordered = sorted(rows, key=lambda one: str(one["time_ns"]).zfill(20))
-    pq.write_table(pa.Table.from_pylist(ordered, schema=schema), folder / "history.parquet", row_group_size=4)
-    return UPath(folder)
+def history(folder: Path, rows: list[dict[str, Any]]) -> UPath:
+    return UPath(written(folder, rows, info=INFO, groups=4).parent)
 
 
 def test_a_send_belongs_to_who_led_when_it_was_begun(tmp_path: Path) -> None:
@@ -75,7 +46,7 @@ def test_a_send_belongs_to_who_led_when_it_was_begun(tmp_path: Path) -> None:
 
 
 def test_only_acknowledged_sends_count(tmp_path: Path) -> None:
-    rows = [sent(1.0, 5), sent(2.0, 99, type="info"), sent(3.0, 99, type="fail"), sent(4.0, 99, f="poll")]
+    rows = [sent(1.0, 5), sent(2.0, 99, "info"), sent(3.0, 99, "fail"), sent(4.0, 99, f="poll")]
     found = latency(history(tmp_path, rows))
     assert found is not None
     assert [(name, one.count, one.max_ms) for name, one in found.partitions.items()] == [("log-0", 1, 5.0)]

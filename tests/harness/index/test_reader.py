@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -45,20 +44,9 @@ def history(ten_nights: Path) -> Path:
     return found
 
 
-def until(page: Browser, expression: str) -> Any:
-    deadline = time.monotonic() + 60
-    while not (found := page.value(expression)):
-        assert time.monotonic() < deadline, (expression, page.value("document.body.innerText.slice(0, 500)"))
-        time.sleep(0.1)
-    return found
-
-
 def choose(page: Browser, history: Path) -> None:
-    """As a person does with the button."""
-    document = page.ask("DOM.getDocument")["root"]["nodeId"]
-    field = page.ask("DOM.querySelector", nodeId=document, selector="#file")["nodeId"]
-    page.ask("DOM.setFileInputFiles", nodeId=field, files=[str(history)])
-    until(page, "document.querySelectorAll('#events tbody tr').length")
+    page.choose_file("#file", history)
+    page.until("document.querySelectorAll('#events tbody tr').length")
 
 
 def pick(page: Browser, **fields: str) -> str:
@@ -67,7 +55,7 @@ def pick(page: Browser, **fields: str) -> str:
         page.value(f"document.getElementById('ask').elements[{name!r}].value = {value!r}")
     page.value("document.getElementById('ask').process.dispatchEvent(new Event('change', {bubbles: true}))")
     time.sleep(0.3)
-    until(page, f"!{COUNTED}.includes('looking')")
+    page.until(f"!{COUNTED}.includes('looking')")
     return str(page.value(COUNTED))
 
 
@@ -115,7 +103,7 @@ def test_later_events_are_pages_further(chromium: Browser, site: Path, history: 
     chromium.show(site / "history.html", 390)
     choose(chromium, history)
     chromium.value("document.getElementById('on').click()")
-    until(chromium, f"{COUNTED}.startsWith('101 to 200')")
+    chromium.until(f"{COUNTED}.startsWith('101 to 200')")
     assert chromium.value(ROWS)[0][0] == "100"
     assert chromium.value("document.scrollingElement.scrollWidth") == 390
 
@@ -130,17 +118,15 @@ def test_a_file_that_is_no_history_is_said(chromium: Browser, site: Path, tmp_pa
             pq.write_table(pa.table({"x": [1]}), tmp_path / name)
         else:
             (tmp_path / name).write_bytes(content)
-        document = chromium.ask("DOM.getDocument")["root"]["nodeId"]
-        field = chromium.ask("DOM.querySelector", nodeId=document, selector="#file")["nodeId"]
-        chromium.ask("DOM.setFileInputFiles", nodeId=field, files=[str(tmp_path / name)])
-        until(chromium, f"document.getElementById('told').textContent.startsWith('{name} cannot be read: ')")
+        chromium.choose_file("#file", tmp_path / name)
+        chromium.until(f"document.getElementById('told').textContent.startsWith('{name} cannot be read: ')")
 
 
 @needs_npm
 def test_a_page_opened_as_a_file_says_which_file_to_choose(chromium: Browser, site: Path) -> None:
     chromium.show(site / "history.html", 1280)
     chromium.ask("Page.navigate", url=f"{(site / 'history.html').as_uri()}?run=../r/history.parquet")
-    until(chromium, "document.getElementById('told')?.textContent.includes('../r/history.parquet')")
+    chromium.until("document.getElementById('told')?.textContent.includes('../r/history.parquet')")
     assert "wrackline site serve" in chromium.value("document.getElementById('told').textContent")
 
 
@@ -160,14 +146,13 @@ def server(ten_nights: Path, tmp_path: Path) -> Iterator[str]:
 @needs_npm
 def test_a_served_page_reads_the_history_by_itself(chromium: Browser, server: str, history: Path) -> None:
     chromium.ask("Page.navigate", url=f"{server}run/{history.parent.name}.html")
-    until(
-        chromium,
+    chromium.until(
         "document.readyState === 'complete' && !!document.querySelector('a[href*=\"history.html\"]')",
     )
     chromium.ask(
         "Page.navigate", url=chromium.value("document.querySelector('p.bar a[href*=\"history.html\"]').href")
     )
-    until(chromium, "document.querySelectorAll('#events tbody tr').length === 100")
+    chromium.until("document.querySelectorAll('#events tbody tr').length === 100")
     assert chromium.value(COUNTED).endswith(f"of {pq.read_metadata(history).num_rows:,}")
 
 

@@ -10,8 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,13 +26,6 @@ from wrackline.harness.index.site import Reader
 
 DEADLINE_S = 60.0
 MAIN = "import sys; from wrackline.harness.cli.entry import main; sys.argv[0] = 'wrackline'; main()"
-
-
-def until(what: Callable[[], bool], saying: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not what():
-        assert time.monotonic() < deadline, saying
-        time.sleep(0.1)
 
 
 @contextmanager
@@ -152,10 +144,10 @@ def test_an_open_page_follows_a_run_that_ends(chromium: Browser, served: tuple[P
     results, url = served
     chromium.ask("Page.navigate", url=f"{url}/runs.html")
     count = "document.querySelectorAll('.rows > li').length"
-    until(lambda: (chromium.value(count) or 0) > 0, "the page was not shown")
+    chromium.until(f"{count} > 0")
     before = chromium.value(count)
     night(results, 30, [{"name": "just-ended"}])
-    until(lambda: chromium.value(count) == before + 1, "the page did not follow")
+    chromium.until(f"{count} === {before + 1}")
     assert "just-ended" in chromium.value("document.querySelector('.rows > li').dataset.words")
     assert [said for said in chromium.complaints if "favicon" not in said] == []
 

@@ -112,21 +112,3 @@ def test_commits_are_checked_out_and_removed(folder: Path, monkeypatch: pytest.M
     assert done.return_value == 0, done.output
     assert f"first bad: {commits[2][:12]}; {commits[1][:12]} is good" in done.output
     assert git("worktree", "list").count("\n") == 0, "only the repository's own is left"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("kill",), "give two values or more"),
-        (("a", "b", "--commits", "x..y"), "give two values or more"),
-        (("--commits", "HEAD"), "give two, GOOD..BAD"),
-        (("a", "b", "--budget", "long"), "--budget long: "),
-        (("--commits", "nowhere..HEAD"), "git rev-parse: "),
-        (("kill", "nothing", "--key", "nemesis.schedule.0.fault"), "nothing"),
-    ],
-)
-def test_a_mistake_is_one_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = asked(folder, *arguments)
-    assert done.exception is not None
-    assert said in str(done.exception)
-    assert "\n" not in str(done.exception)

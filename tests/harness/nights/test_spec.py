@@ -1,13 +1,10 @@
-"""What a night's file wants, and what is refused in one line."""
+"""What a night's file wants; what is refused, `tests/harness/cli/refusals` has."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from wrackline.harness.nights.spec import cases, load_night
-from wrackline.harness.specification.spec import SpecError
 
 LAPTOP = """
 name: lap
@@ -71,30 +68,3 @@ def test_what_has_no_faults_has_no_twin(tmp_path: Path) -> None:
     path = night(tmp_path, "name: n\nruns: [{spec: lap.yaml, set: {nemesis: {}}}]\n")
     [case] = cases(load_night(path), path)
     assert case.twin is None
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("name: n\nruns: []\n", "night.yaml: runs"),
-        ("name: n\nbudget: 0\nruns: [{spec: lap.yaml}]\n", "night.yaml: budget"),
-        ("name: Not A Name\nruns: [{spec: lap.yaml}]\n", "night.yaml: name"),
-        ("name: n\nruns: [{spec: lap.yaml, matrix: {seed: [1]}}]\n", "give seeds in `seeds`"),
-        ("name: n\nruns: [{spec: gone.yaml}]\n", "runs[0]: "),
-        (
-            "name: n\nruns: [{spec: lap.yaml, matrix: {workload.acks: [2]}}]\n",
-            "night.yaml: runs[0] with workload.acks=2: ",
-        ),
-        ("name: n\nruns: [{spec: lap.yaml}, {spec: lap.yaml}]\n", "runs[1]: lap is there already"),
-        (
-            "name: n\nruns: [{spec: lap.yaml, seeds: [1], exclude: [{seed: 1}]}]\n",
-            "exclude leaves none of its combinations",
-        ),
-    ],
-)
-def test_a_mistake_is_one_line(tmp_path: Path, text: str, said: str) -> None:
-    path = night(tmp_path, text)
-    with pytest.raises(SpecError) as wrong:
-        cases(load_night(path), path)
-    assert said in str(wrong.value)
-    assert "\n" not in str(wrong.value)

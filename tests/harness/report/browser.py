@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -10,14 +9,24 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ANSWER_S = 60.0
+UNPACKED = (
+    "new Promise(done => { const look = () =>"
+    " document.body.dataset.unpacked ? done(1) : setTimeout(look, 20); look(); })"
+)
+"""Waits until the page's tables can be asked."""
+DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+"""Waits for the frame after the next, when a change has been drawn."""
 
 
 @dataclass
@@ -88,9 +97,19 @@ class Browser:
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 
-    def picture(self, path: Path) -> None:
-        told = self.ask("Page.captureScreenshot", captureBeyondViewport=False)
-        path.write_bytes(base64.b64decode(told["data"]))
+    def until(self, expression: str) -> Any:
+        """Waits until the expression is true of the page."""
+        deadline = time.monotonic() + ANSWER_S
+        while not (found := self.value(expression)):
+            assert time.monotonic() < deadline, (expression, self.value("document.body?.innerText"))
+            time.sleep(0.1)
+        return found
+
+    def choose_file(self, selector: str, file: Path) -> None:
+        """As a person does with the button."""
+        document = self.ask("DOM.getDocument")["root"]["nodeId"]
+        field = self.ask("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
+        self.ask("DOM.setFileInputFiles", nodeId=field, files=[str(file)])
 
 
 def _away(fd: int) -> int:
@@ -139,3 +158,11 @@ def browser() -> Iterator[Browser]:
         os.close(into)
         os.close(out)
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    if PROGRAM is None:
+        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+    with browser() as found:
+        yield found

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.harness.report.synthetic_run import write_findings
+from tests.harness.report.synthetic_run import edited, write_findings
 from wrackline.checkers.explain.step import explain
 
 LOSS, DIVERGENCE, ALLOWED = "i-0123456789", "i-1123456789", "i-2123456789"
@@ -82,13 +82,10 @@ def add_incidents(run_dir: Path) -> None:
         _incident(DIVERGENCE, "violation", "two logs differ", 2, "replica-divergence", rows),
         _incident(ALLOWED, "allowed", STALE, 0, "stale-read", rows),
     ]
-    verdict = json.loads((run_dir / "verdict.json").read_text())
-    verdict["incidents"] = [loss, *others]
-    verdict["incident_counts"] = {"violation": 21, "allowed": 1}
-    for row in verdict["anomalies"]:
-        if row["anomaly"] == "stale-read":
-            row |= {"count": 3, "in_violations": 1}
-    (run_dir / "verdict.json").write_text(json.dumps(verdict))
+    with edited(run_dir) as verdict:
+        verdict |= {"incidents": [loss, *others], "incident_counts": {"violation": 21, "allowed": 1}}
+        [stale] = [row for row in verdict["anomalies"] if row["anomaly"] == "stale-read"]
+        stale |= {"count": 3, "in_violations": 1}
     explain(run_dir)
 
 

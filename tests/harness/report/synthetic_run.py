@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,21 +23,33 @@ from tests.harness.report.synthetic_history import (
     record_polls,
     record_sends,
 )
-from tests.harness.report.synthetic_setting import CUT_AT, FAULTS, INFO, LOST, MS, NODES, TEST_ID, S
-from tests.harness.report.synthetic_verdict import CHECKERS, findings, metrics, verdict
-from wrackline.checkers.explain.step import explain
+from tests.harness.report.synthetic_setting import (
+    CUT_AT,
+    FAULTS,
+    HEADLINE,
+    INFO,
+    LOST,
+    MS,
+    NODES,
+    REASONS,
+    TEST_ID,
+    S,
+)
+from wrackline.checkers.analysis import analyze
 from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.verdict.seal import SEAL
 from wrackline.history.model import Event, Record
 from wrackline.history.store.schema import METADATA_KEY, SCHEMA
 
 __all__ = [
-    "CHECKERS", "CUT_AT", "FAULTS", "INFO", "LOST", "MS", "NODES", "TEST_ID", "S", "write_findings",
+    "CUT_AT", "FAULTS", "INFO", "LOST", "MS", "NODES", "TEST_ID", "S", "edited", "write_findings",
     "write_history", "write_run",
 ]  # fmt: skip
 
 
 def write_run(run_dir: Path, *, seed: int = 7, rate: int = 100) -> Path:
-    """A run that ends in ``violation``: 42 records of log-1 lost, one offset of log-2 diverging."""
+    """A run that ends in ``violation``: 42 records of log-1 lost, one offset of log-2 diverging. The judge
+    judges it; the incidents that it finds are left out, and its sentences are ours."""
     run_dir.mkdir(parents=True, exist_ok=True)
     dice = random.Random(seed)
     draft = Draft()
@@ -52,14 +66,24 @@ def write_run(run_dir: Path, *, seed: int = 7, rate: int = 100) -> Path:
         for index, event in enumerate(sorted(draft.events, key=lambda e: e.time_ns))
     ]
     write_history(run_dir, events)
-    found = findings(events, lost, final)
-    write_findings(run_dir, found)
-    (run_dir / "verdict.json").write_text(json.dumps(verdict(events, found, final)))
-    (run_dir / "metrics.json").write_text(json.dumps(metrics(events)))
     (run_dir / "run.json").write_bytes(INFO.to_json())
     _texts(run_dir)
-    explain(run_dir)
+    analyze([run_dir], engine="local")
+    with edited(run_dir) as verdict:
+        for left_out in ("incidents", "incident_counts", SEAL):
+            del verdict[left_out]
+        [duplicate] = [row for row in verdict["anomalies"] if row["anomaly"] == "duplicate"]
+        duplicate |= {"meaning": "n/a", "why": "idempotence is off"}
+        verdict |= {"headline": HEADLINE, "reasons": REASONS, "faults": FAULTS}
     return run_dir
+
+
+@contextmanager
+def edited(run_dir: Path, file: str = "verdict.json") -> Iterator[dict[str, Any]]:
+    """The content of a JSON file of a run, to be changed."""
+    content = json.loads((run_dir / file).read_text())
+    yield content
+    (run_dir / file).write_text(json.dumps(content))
 
 
 def write_history(run_dir: Path, events: list[Event]) -> None:

@@ -56,3 +56,9 @@ FAULTS: list[dict[str, Any]] = [
             "22 ms",
     },
 ]  # fmt: skip
+
+HEADLINE = (
+    "42 acknowledged writes of log-1 were lost and two replicas of log-2 diverged; the configuration "
+    "promises neither with one lossy shutdown."
+)
+REASONS = ["lost-write: 42 findings, forbidden", "replica-divergence: 1 finding, forbidden always"]

@@ -3,18 +3,17 @@ console."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.harness.report.browser import PROGRAM, Browser, browser
-from tests.harness.report.synthetic_incidents import ALLOWED, INCIDENT, LOSS, add_incidents
+from tests.harness.report.browser import DRAWN, UNPACKED, Browser, chromium
+from tests.harness.report.synthetic_incidents import ALLOWED, INCIDENT, LOSS
+from tests.harness.report.synthetic_run import edited
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import write_report
 from wrackline.harness.report.bug_report import bug_report
@@ -38,48 +37,23 @@ CUT_WORDS = (
     ".map(one => `${one.ownerSVGElement.ariaLabel}: ${one.textContent}`)"
 )
 VISIBLE = "(chosen => [...document.querySelectorAll(chosen)].filter(one => one.getClientRects().length))"
-UNPACKED = (
-    "new Promise(done => { const look = () => document.body.dataset.unpacked ? done(1)"
-    " : setTimeout(look, 20); look(); })"
-)
 OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true; }); 1"
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
-
-
-def changed(run_dir: Path, file: str, /, **values: object) -> None:
-    before = json.loads((run_dir / file).read_text())
-    (run_dir / file).write_text(json.dumps(before | values))
+__all__ = ("chromium",)
 
 
 @pytest.fixture
 def long_words(own_run: Path) -> Path:
     """A run whose every text is one word that no line holds."""
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    fault = {
-        "proof": LONG,
-        "role": LONG,
-        "targets": [LONG],
-        "lost": {LONG: {LONG: 5}},
-        "fault": f"partition-{LONG}",
-    }
-    changed(
-        own_run,
-        "verdict.json",
-        headline=LONG,
-        reasons=[LONG] * 3,
-        contract=dict.fromkeys(("name", "row", "promise"), LONG) | {"because": [LONG]},
-        conditions=[{"name": LONG, "ok": False, "detail": LONG}],
-        counts=verdict["counts"] | {"sends_by_error": {LONG: 4}},
-        faults=[one | fault for one in verdict["faults"]],
-        anomalies=[one | {"why": LONG} for one in verdict["anomalies"]],
-    )
-    changed(own_run, "run.json", notes=[LONG], defects=[LONG], system=LONG, name=LONG)
+    fault = {"proof": LONG, "role": LONG, "targets": [LONG], "lost": {LONG: {LONG: 5}}}
+    with edited(own_run) as verdict:
+        verdict |= {"headline": LONG, "reasons": [LONG] * 3}
+        verdict["contract"] = dict.fromkeys(("name", "row", "promise"), LONG) | {"because": [LONG]}
+        verdict["conditions"] = [{"name": LONG, "ok": False, "detail": LONG}]
+        verdict["counts"]["sends_by_error"] = {LONG: 4}
+        verdict["faults"] = [one | fault | {"fault": f"partition-{LONG}"} for one in verdict["faults"]]
+        verdict["anomalies"] = [one | {"why": LONG} for one in verdict["anomalies"]]
+    with edited(own_run, "run.json") as info:
+        info |= {"notes": [LONG], "defects": [LONG], "system": LONG, "name": LONG}
     (own_run / "plan.json").write_text(LONG)
     (own_run / ("f" * 200)).write_text("x")
     found = pq.read_table(own_run / "findings.parquet")
@@ -95,9 +69,9 @@ def long_words(own_run: Path) -> Path:
 @pytest.fixture
 def passing(whole_run: Path, tmp_path: Path) -> Path:
     run_dir = Path(shutil.copytree(whole_run, tmp_path / "passing"))
-    verdict = json.loads((run_dir / "verdict.json").read_text())
-    clean = [one | {"count": 0} for one in verdict["anomalies"]]
-    changed(run_dir, "verdict.json", verdict="pass", headline="nothing was lost", reasons=[], anomalies=clean)
+    with edited(run_dir) as verdict:
+        verdict |= {"verdict": "pass", "headline": "nothing was lost", "reasons": []}
+        verdict["anomalies"] = [one | {"count": 0} for one in verdict["anomalies"]]
     found = pq.read_table(run_dir / "findings.parquet")
     pq.write_table(found.slice(0, 0), run_dir / "findings.parquet")
     explain(run_dir)
@@ -105,50 +79,26 @@ def passing(whole_run: Path, tmp_path: Path) -> Path:
     return run_dir
 
 
-@pytest.fixture
-def with_incidents(own_run: Path) -> Path:
-    add_incidents(own_run)
-    write_report(own_run)
-    return own_run
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["whole_run", "with_incidents", "long_words", "passing", "sample"])
-def test_a_page_is_as_wide_as_a_phone(
-    chromium: Browser, kind: str, theme: str, request: pytest.FixtureRequest
-) -> None:
-    run_dir = ROOT / "results/sample" if kind == "sample" else request.getfixturevalue(kind)
-    chromium.show(run_dir / "report.html", PHONE, theme=theme)
-    assert chromium.value(WIDTH) == PHONE
-    chromium.value(OPEN_ALL)
-    assert chromium.value(WIDTH) == PHONE
-    assert chromium.complaints == []
-
-
-@pytest.mark.parametrize("kind", ["whole_run", "with_incidents", "long_words", "passing", "sample"])
-def test_nothing_is_cut_sideways_on_a_phone(
+def test_a_page_fits_a_phone_and_a_window(
     chromium: Browser, kind: str, request: pytest.FixtureRequest
 ) -> None:
-    """Neither a table, nor a drawing, nor a word in one."""
+    """On a phone nothing is cut sideways: neither a table, nor a drawing, nor a word in one. Of two widths of
+    a drawing one is shown."""
     run_dir = ROOT / "results/sample" if kind == "sample" else request.getfixturevalue(kind)
-    chromium.show(run_dir / "report.html", PHONE)
-    chromium.value(OPEN_ALL)
-    assert chromium.value(CUT_BOXES) == []
-    assert chromium.value("document.querySelectorAll('svg.chart.phone').length") > 5
-    assert chromium.value(CUT_WORDS) == []
-
-
-@pytest.mark.parametrize("kind", ["whole_run", "with_incidents", "passing", "sample"])
-def test_of_two_widths_of_a_drawing_one_is_shown(
-    chromium: Browser, kind: str, request: pytest.FixtureRequest
-) -> None:
-    run_dir = ROOT / "results/sample" if kind == "sample" else request.getfixturevalue(kind)
-    for width, shown, hidden in ((1280, "wide", "phone"), (PHONE, "phone", "wide")):
-        chromium.show(run_dir / "report.html", width)
+    for width, theme in ((PHONE, "light"), (PHONE, "dark"), (1280, "light")):
+        shown, hidden = ("phone", "wide") if width == PHONE else ("wide", "phone")
+        chromium.show(run_dir / "report.html", width, theme=theme)
+        if width == PHONE:
+            assert chromium.value(WIDTH) == PHONE
         chromium.value(OPEN_ALL)
         assert chromium.value(f"{VISIBLE}('svg.chart.{shown}:not(.still *)').length") > 5
         assert chromium.value(f"{VISIBLE}('svg.chart.{hidden}').length") == 0
-        assert chromium.value(WIDTH) <= width
+        assert chromium.value(WIDTH) == PHONE if width == PHONE else chromium.value(WIDTH) <= width
+        if width == PHONE:
+            assert chromium.value(CUT_BOXES) == []
+            assert chromium.value(CUT_WORDS) == []
+        assert chromium.complaints == []
 
 
 def test_tables_are_cards_on_a_phone(chromium: Browser, with_incidents: Path) -> None:
@@ -247,7 +197,7 @@ def test_a_finding_has_a_link_that_opens_it(chromium: Browser, own_run: Path) ->
     shut = chromium.value("[...document.querySelectorAll('.finding')].findLast(one => !one.open).id")
     last = f"document.getElementById('{shut}')"
     chromium.value(f"{last}.querySelector('a.here').click()")
-    chromium.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+    chromium.value(DRAWN)
     assert chromium.value(f"{last}.open") is True
     assert chromium.value(f"Math.abs({last}.getBoundingClientRect().top) < innerHeight") is True
     assert chromium.complaints == []
@@ -270,7 +220,7 @@ def test_the_overview_opens_the_evidence_inside_its_incident(chromium: Browser, 
     group = f"document.getElementById('{LOSS}-stale-read')"
     assert chromium.value(f"{group}.open") is False
     chromium.value("document.querySelector('#a-stale-read a').click()")
-    chromium.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+    chromium.value(DRAWN)
     assert chromium.value(f"{group}.open && {group}.parentElement.id") == LOSS
     assert chromium.value(f"Math.abs({group}.getBoundingClientRect().top) < innerHeight") is True
     assert chromium.complaints == []

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.harness.report import synthetic_run
-from tests.harness.report.synthetic_incidents import ALLOWED, DIVERGENCE, INCIDENT, LOSS, add_incidents
+from tests.harness.report.synthetic_incidents import ALLOWED, DIVERGENCE, INCIDENT, LOSS
+from tests.harness.report.synthetic_run import edited
 from wrackline.checkers.explain.model import PER_PARTITION
 from wrackline.checkers.explain.step import explain
 from wrackline.harness.report import ReportError, write_report
@@ -157,23 +158,20 @@ def test_without_the_specification_nothing_can_be_pasted(own_run: Path) -> None:
 def test_an_isr_that_stayed_full_is_told_from_one_that_did_not_come_back_or_was_not_seen(
     own_run: Path,
 ) -> None:
-    metrics = json.loads((own_run / "metrics.json").read_text())
-    first = metrics["availability"][0]
-    metrics["availability"] += [
-        first | {"fault_id": "f1", "partition": at, "isr_shrank": None} for at in (3, 4)
-    ]
-    for row in metrics["availability"]:
-        fault, partition = row["fault_id"], row["partition"]
-        if partition < 3:
-            row["isr_shrank"] = fault == "f3" or (fault == "f2" and partition == 0)
-        if fault == "f1" or partition == 1:
-            row["full_isr_ns"] = None
-    (own_run / "metrics.json").write_text(json.dumps(metrics))
+    with edited(own_run, "metrics.json") as metrics:
+        rows = metrics["availability"]
+        rows += [rows[0] | {"partition": at, "isr_shrank": None} for at in (3, 4)]
+        for row in rows:
+            fault, partition = row["fault_id"], row["partition"]
+            if partition < 3:
+                row["isr_shrank"] = fault == "f3" or (fault == "f2" and partition == 0)
+            if fault == "f1" or partition == 1:
+                row["full_isr_ns"] = None
     write_report(own_run)
     html = (own_run / "report.html").read_text()
     assert re.findall(r'data-is="full ISR after">([^<]*)<', html) == [
         "not measured",
-        "7.1 s",
+        "7 s",
         "not by the end",
     ]
     assert re.findall(r'data-is="full ISR">([^<]*)<', html)[:5] == ["stayed full"] * 3 + ["not measured"] * 2
@@ -207,7 +205,7 @@ def test_shows_every_fault_with_its_proof_and_the_bytes_lost(whole_run: Path) ->
 def test_shows_the_evidence_of_a_finding(whole_run: Path) -> None:
     read = page(whole_run)
     assert "was acknowledged at offset" in read.text
-    assert "the final read of log-1 holds another value there" in read.text
+    assert "the final read has value" in read.text
     assert f"p4·99999{'e1'}" in read.text.replace(" ", "")
     assert any(named.get("title") == str(value_of(4, 99_999)) for _, named in read.tags)
     assert "culprit" in {name for _, named in read.tags for name in str(named.get("class", "")).split()}
@@ -222,13 +220,12 @@ def section(run_dir: Path, name: str) -> str:
     return str(found)
 
 
-def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> None:
-    add_incidents(own_run)
-    file = own_run / "nodes" / "n3" / "broker.log"
+def test_incidents_come_first_with_all_that_belongs_to_them(own_incidents: Path) -> None:
+    file = own_incidents / "nodes" / "n3" / "broker.log"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("Truncating to 0")
-    write_report(own_run)
-    read = page(own_run)
+    write_report(own_incidents)
+    read = page(own_incidents)
     assert read.ids.index("timeline") < read.ids.index("why") < read.ids.index("incidents")
     assert read.ids.index("incidents") < read.ids.index("faults")
     assert "n3 cut its log back to offset 0." in read.text
@@ -244,22 +241,20 @@ def test_incidents_come_first_with_all_that_belongs_to_them(own_run: Path) -> No
     assert "nodes/n3/broker.log" in [named.get("href") for tag, named in read.tags if tag == "a"]
 
 
-def test_incidents_of_one_change_of_leaders_link_to_each_other(own_run: Path) -> None:
-    add_incidents(own_run)
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    verdict["incidents"][0]["same_change"] = [DIVERGENCE, "i-of-one-that-is-not-told"]
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
-    write_report(own_run)
-    html = section(own_run, "incidents")
+def test_incidents_of_one_change_of_leaders_link_to_each_other(own_incidents: Path) -> None:
+    with edited(own_incidents) as verdict:
+        verdict["incidents"][0]["same_change"] = [DIVERGENCE, "i-of-one-that-is-not-told"]
+    write_report(own_incidents)
+    html = section(own_incidents, "incidents")
     assert f'The same change of leaders: <a href="#{DIVERGENCE}">log-2</a></p>' in html
     assert html.count("The same change of leaders") == 1
-    assert DIVERGENCE in page(own_run).ids
+    assert DIVERGENCE in page(own_incidents).ids
 
 
-def test_a_finding_has_one_place_inside_its_incident(own_run: Path) -> None:
-    add_incidents(own_run)
-    write_report(own_run)
-    found = {name: section(own_run, name) for name in ("incidents", "unforbidden", "findings", "anomalies")}
+def test_a_finding_has_one_place_inside_its_incident(with_incidents: Path) -> None:
+    found = {
+        name: section(with_incidents, name) for name in ("incidents", "unforbidden", "findings", "anomalies")
+    }
     shown = {
         name: re.findall(r'<details class="finding" id="f-(.*?)-[0-9a-f]+"', html)
         for name, html in found.items()
@@ -269,18 +264,18 @@ def test_a_finding_has_one_place_inside_its_incident(own_run: Path) -> None:
         "stale-read": 1, "replica-divergence": 1,
     }  # fmt: skip
     assert shown["unforbidden"] == ["stale-read"] * 2, "what is allowed by itself has a section of its own"
-    assert shown["findings"] == ["lost-write"] * 2, "so has what belongs to an incident that is not told"
-    read = page(own_run)
+    assert Counter(shown["findings"]) == {
+        "lost-write": 2, "lost-committed": 1, "lost-on-replica": 1, "phantom": 1, "not-linearizable": 1,
+    }, "so has what belongs to an incident that is not told"  # fmt: skip
+    read = page(with_incidents)
     assert len(read.ids) == len(set(read.ids))
     assert read.text.count("Found, and not forbidden by the contract") == 1
     assert "(allowed by itself)" in found["incidents"]
     assert "(allowed by itself)" not in found["unforbidden"]
 
 
-def test_the_overview_of_anomalies_links_to_their_findings(own_run: Path) -> None:
-    add_incidents(own_run)
-    write_report(own_run)
-    rows = re.findall(r"<tr.*?</tr>", section(own_run, "anomalies"), re.S)
+def test_the_overview_of_anomalies_links_to_their_findings(with_incidents: Path) -> None:
+    rows = re.findall(r"<tr.*?</tr>", section(with_incidents, "anomalies"), re.S)
     [lost] = [row for row in rows if "<code>lost-write</code>" in row]
     [stale] = [row for row in rows if "<code>stale-read</code>" in row]
     assert re.findall(r'href="#([^"]*)">([^<]*)</a> \((\d+)\)', lost) == [
@@ -290,31 +285,29 @@ def test_the_overview_of_anomalies_links_to_their_findings(own_run: Path) -> Non
         (f"{LOSS}-stale-read", "incident 1", "1"), (f"{ALLOWED}-stale-read", "incident 3", "2"),
     ]  # fmt: skip
     assert "1 finding is evidence of incidents that break the contract" in stale
-    anchors = set(page(own_run).ids)
+    anchors = set(page(with_incidents).ids)
     assert {f"{LOSS}-lost-write", "further-lost-write", f"{ALLOWED}-stale-read"} <= anchors
 
 
-def test_an_anomaly_that_is_nothing_but_evidence_is_called_so(own_run: Path) -> None:
-    add_incidents(own_run)
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    for row in verdict["anomalies"]:
-        if row["anomaly"] == "stale-read":
-            row |= {"count": 1}
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
-    write_report(own_run)
-    assert re.search(r"1 incident 1 .{0,40}evidence All of this is evidence of incidents", page(own_run).text)
+def test_an_anomaly_that_is_nothing_but_evidence_is_called_so(own_incidents: Path) -> None:
+    with edited(own_incidents) as verdict:
+        for row in verdict["anomalies"]:
+            if row["anomaly"] == "stale-read":
+                row |= {"count": 1}
+    write_report(own_incidents)
+    assert re.search(
+        r"1 incident 1 .{0,40}evidence All of this is evidence of incidents", page(own_incidents).text
+    )
 
 
-def test_a_run_without_a_violation_has_what_is_allowed_in_a_section_that_says_so(own_run: Path) -> None:
-    add_incidents(own_run)
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    verdict |= {"incidents": verdict["incidents"][2:], "incident_counts": {"allowed": 1}}
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
-    write_report(own_run)
-    ids = page(own_run).ids
+def test_a_run_without_a_violation_has_what_is_allowed_in_a_section_that_says_so(own_incidents: Path) -> None:
+    with edited(own_incidents) as verdict:
+        verdict |= {"incidents": verdict["incidents"][2:], "incident_counts": {"allowed": 1}}
+    write_report(own_incidents)
+    ids = page(own_incidents).ids
     assert "incidents" not in ids
     assert "unforbidden" in ids
-    assert "The judge found 1 incident (allowed) (below)." in page(own_run).text
+    assert "The judge found 1 incident (allowed) (below)." in page(own_incidents).text
 
 
 def test_a_run_that_was_judged_before_there_were_incidents_has_no_section_of_them(whole_run: Path) -> None:
@@ -323,9 +316,9 @@ def test_a_run_that_was_judged_before_there_were_incidents_has_no_section_of_the
 
 def test_checkers_that_found_nothing_are_listed(whole_run: Path) -> None:
     text = page(whole_run).text
-    for name in synthetic_run.CHECKERS:
-        assert name in text
-    assert "15 checkers ran and found nothing" in text
+    for row in json.loads((whole_run / "verdict.json").read_text())["anomalies"]:
+        assert row["anomaly"] in text
+    assert "34 checkers ran and found nothing" in text
 
 
 def test_names_the_verdicts_under_other_contracts(own_run: Path) -> None:
@@ -338,32 +331,31 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1
 
 
 def test_escapes_hostile_text_wherever_it_comes_from(own_run: Path) -> None:
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    verdict["headline"] = verdict["verdict"] = HOSTILE
-    verdict["reasons"] = [HOSTILE]
-    verdict["contract"] = {"name": HOSTILE, "row": HOSTILE, "promise": HOSTILE, "because": [HOSTILE]}
-    verdict["anomalies"].append({"anomaly": HOSTILE, "meaning": HOSTILE, "count": 3, "why": HOSTILE})
-    verdict["conditions"].append({"name": HOSTILE, "ok": False, "detail": HOSTILE})
-    verdict["counts"]["sends_by_error"][HOSTILE] = 9
-    verdict["incidents"] = [
-        INCIDENT
-        | {
-            "id": HOSTILE,
-            "meaning": HOSTILE,
-            "sentence": HOSTILE,
-            "mechanism": [HOSTILE],
-            "anomalies": [{"anomaly": HOSTILE, "meaning": HOSTILE, "count": 3}],
-            "lines": [{"file": f"../{HOSTILE}", "number": 1, "at_ns": None, "text": HOSTILE}],
-        }
-    ]
-    verdict["incident_counts"] = {"violation": 1}
-    verdict["faults"].append(
-        {"id": HOSTILE, "fault": HOSTILE, "targets": [HOSTILE], "role": HOSTILE, "begin_ns": 10**9,
-         "active_ns": None, "undo_ns": None, "ended_ns": None, "proved": False, "proof": HOSTILE,
-         "lossy": [HOSTILE],
-         "lost": {HOSTILE: {HOSTILE: 5}}}
-    )  # fmt: skip
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
+    with edited(own_run) as verdict:
+        verdict["headline"] = verdict["verdict"] = HOSTILE
+        verdict["reasons"] = [HOSTILE]
+        verdict["contract"] = {"name": HOSTILE, "row": HOSTILE, "promise": HOSTILE, "because": [HOSTILE]}
+        verdict["anomalies"].append({"anomaly": HOSTILE, "meaning": HOSTILE, "count": 3, "why": HOSTILE})
+        verdict["conditions"].append({"name": HOSTILE, "ok": False, "detail": HOSTILE})
+        verdict["counts"]["sends_by_error"][HOSTILE] = 9
+        verdict["incidents"] = [
+            INCIDENT
+            | {
+                "id": HOSTILE,
+                "meaning": HOSTILE,
+                "sentence": HOSTILE,
+                "mechanism": [HOSTILE],
+                "anomalies": [{"anomaly": HOSTILE, "meaning": HOSTILE, "count": 3}],
+                "lines": [{"file": f"../{HOSTILE}", "number": 1, "at_ns": None, "text": HOSTILE}],
+            }
+        ]
+        verdict["incident_counts"] = {"violation": 1}
+        verdict["faults"].append(
+            {"id": HOSTILE, "fault": HOSTILE, "targets": [HOSTILE], "role": HOSTILE, "begin_ns": 10**9,
+             "active_ns": None, "undo_ns": None, "ended_ns": None, "proved": False, "proof": HOSTILE,
+             "lossy": [HOSTILE],
+             "lost": {HOSTILE: {HOSTILE: 5}}}
+        )  # fmt: skip
     (own_run / "spec.yaml").write_text(HOSTILE)
     finding = {"test_id": "x", "anomaly": HOSTILE, "topic": HOSTILE, "partition": 0, "offset": 3, "value": -7,
                "operations": [1, 2, 10**9], "where": HOSTILE, "explanation": HOSTILE}  # fmt: skip

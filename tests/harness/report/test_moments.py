@@ -3,9 +3,7 @@ drawings."""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.report.synthetic_incidents import INCIDENT, LOSS, add_incidents
-from tests.harness.report.synthetic_run import S
+from tests.harness.report.synthetic_incidents import INCIDENT, LOSS
+from tests.harness.report.synthetic_run import S, edited
 from wrackline.harness.report import write_report
 from wrackline.harness.report.draw.events import MOMENTS_DRAWN, Moments
 from wrackline.harness.report.draw.replicas_chart import replicas_chart
@@ -35,10 +33,8 @@ def parsed(html: str) -> list[ElementTree.Element]:
 
 
 @pytest.fixture(scope="module")
-def html(whole_run: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    run_dir = Path(shutil.copytree(whole_run, tmp_path_factory.mktemp("moments") / whole_run.name))
-    add_incidents(run_dir)
-    return write_report(run_dir).read_text()
+def html(with_incidents: Path) -> str:
+    return (with_incidents / "report.html").read_text()
 
 
 def test_the_moments_of_an_incident_are_links_in_every_picture_over_the_whole_run(html: str) -> None:
@@ -191,12 +187,10 @@ def test_the_replicas_of_the_first_incident_stand_below_the_timeline_and_once(ht
     assert "The log on each replica is drawn above." in html
 
 
-def test_the_replicas_of_an_incident_that_the_contract_allows_stand_in_it(own_run: Path) -> None:
-    add_incidents(own_run)
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    verdict["incidents"][0]["meaning"] = "allowed"
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
-    html = write_report(own_run).read_text()
+def test_the_replicas_of_an_incident_that_the_contract_allows_stand_in_it(own_incidents: Path) -> None:
+    with edited(own_incidents) as verdict:
+        verdict["incidents"][0]["meaning"] = "allowed"
+    html = write_report(own_incidents).read_text()
     inside = html.partition('id="unforbidden"')[2].partition("</section>")[0]
     assert "The log on each replica is drawn above." not in html
     assert inside.count('<figure class="replicas">') == html.count('<figure class="replicas">') == 1
@@ -216,23 +210,20 @@ def test_conditions_fold_to_one_line_unless_one_fails(own_run: Path) -> None:
         )
         return str(found)
 
-    verdict = json.loads((own_run / "verdict.json").read_text())
     assert fold() == " open"
-    assert "3 of 4 conditions hold<" in (own_run / "report.html").read_text()
-    for condition in verdict["conditions"]:
-        condition["ok"] = True
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
+    assert "10 of 18 conditions hold<" in (own_run / "report.html").read_text()
+    with edited(own_run) as verdict:
+        for condition in verdict["conditions"]:
+            condition["ok"] = True
     assert fold() == ""
-    assert "4 of 4 conditions hold<" in (own_run / "report.html").read_text()
+    assert "18 of 18 conditions hold<" in (own_run / "report.html").read_text()
 
 
-def test_a_reason_that_only_repeats_an_incident_is_left_out(own_run: Path) -> None:
-    add_incidents(own_run)
-    verdict = json.loads((own_run / "verdict.json").read_text())
-    verdict["headline"] = f"{INCIDENT['sentence']}. Two more things."
-    verdict["reasons"] = [f"{INCIDENT['sentence']}. It came so.", "an invariant was broken"]
-    (own_run / "verdict.json").write_text(json.dumps(verdict))
-    html = write_report(own_run).read_text()
+def test_a_reason_that_only_repeats_an_incident_is_left_out(own_incidents: Path) -> None:
+    with edited(own_incidents) as verdict:
+        verdict["headline"] = f"{INCIDENT['sentence']}. Two more things."
+        verdict["reasons"] = [f"{INCIDENT['sentence']}. It came so.", "an invariant was broken"]
+    html = write_report(own_incidents).read_text()
     assert f'<p class="headline">{INCIDENT["sentence"]}</p>' in html
     assert '<p class="subline">Two more things.</p>' in html
     assert "It came so." not in html

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 import pytest
 
-from tests.harness.report.browser import PROGRAM, Browser, browser
+from tests.harness.report.browser import DRAWN, PROGRAM, UNPACKED, Browser, browser
 from wrackline.harness.report import write_report
 from wrackline.harness.report.draw.page_data import Tables
 from wrackline.harness.report.read.columns import Ints
@@ -24,16 +24,10 @@ from wrackline.proving.model.made import make
 needs_chromium = pytest.mark.skipif(
     PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)"
 )
-UNPACKED = (
-    "new Promise(done => { const look = () =>"
-    " document.body.dataset.unpacked ? done(1) : setTimeout(look, 20); look(); })"
-)
 TIP = (
     "(() => { const box = document.querySelector('.tooltip'); return box.hidden ? '' : box.textContent; })()"
 )
 
-DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
-"""Waits for the frame after the next, when a change of the timeline has been drawn."""
 COUNT_COLOURS = """(() => {
   const canvas = document.querySelector("canvas.lanes");
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -94,7 +88,7 @@ def test_each_picture_is_there_and_describes_itself(html: str) -> None:
     wanted = {
         "availability": ("Latency of each operation", "Quantiles of latency", "by node and by partition"),
         "delivery": ("not yet given to any consumer", "lag in records", "lag in seconds"),
-        "order": ("along the offsets of each partition", "of log-1 from offset"),
+        "order": ("along the offsets of each partition", "of log-1 from offset 1,1"),
         "processes": ("What every process did",),
     }
     for name, labels in wanted.items():
@@ -141,7 +135,9 @@ def test_every_operation_of_a_small_run_is_a_point_and_a_bar(html: str) -> None:
 
 
 def test_offsets_of_findings_are_drawn_with_values_as_labels(html: str) -> None:
-    [around] = [svg for label, svg in drawings(section(html, "order")).items() if "of log-1 from" in label]
+    [around] = [
+        svg for label, svg in drawings(section(html, "order")).items() if "of log-1 from offset 1,1" in label
+    ]
     texts = {one.text or "" for one in around.iter("text")}
     assert "final read" in texts
     assert len({one for one in texts if re.fullmatch(r"p\d+·\d+", one)}) > 10
@@ -240,12 +236,12 @@ def test_a_point_tells_the_operation_behind_it(html: str, chromium: Browser, poi
 def test_the_timeline_can_be_browsed(chromium: Browser) -> None:
     status = "document.querySelector('#lanes [role=status]').textContent"
     whole = chromium.value(status)
-    assert whole.startswith("0.000 s to 60.000 s: 5,")
+    assert whole.startswith("0.000 s to 58.000 s: 5,")
     assert chromium.value("document.querySelector('#lanes .still').hidden") is True
     for press in ("in", "in", "on"):
         chromium.value(f"document.querySelector('#lanes [data-do={press}]').click()")
     chromium.value(DRAWN)
-    assert chromium.value(status).startswith("30.000 s to 45.000 s: ")
+    assert chromium.value(status).startswith("29.000 s to 43.500 s: ")
     chromium.value("document.querySelector('#lanes [data-do=all]').click()")
     chromium.value(DRAWN)
     assert chromium.value(status) == whole

@@ -63,6 +63,19 @@ def test_times_are_the_runs_whatever_the_hosts_clock_showed() -> None:
     ]
 
 
+def test_what_is_missing_of_any_topic_is_told() -> None:
+    other = Chronicle("a log", (replace(FIRST, topic="log-0"),), missing=("log-0-0: epoch 2",))
+    both = [*events(FOUND, CLOCK, "log"), *events(other, CLOCK, "log-0")]
+    for order in (both, [*both[-2:], *both[:-2]]):
+        cluster = cluster_of(order, NODES, 20 * S)
+        assert set(cluster.missing) == {"log-0: epoch 9", "log-0-0: epoch 2"}
+        assert cluster.source == "a log"
+        assert [(label, len(spans)) for label, spans in cluster.spans.items()] == [
+            ("log-0", 3),
+            ("log-0-0", 1),
+        ]
+
+
 def test_clocks_that_disagree_do_not_turn_the_order_round() -> None:
     later = replace(FIRST, at_ns=1_004 * S, partition_epoch=1)
     first, second, _ = events(Chronicle("a log", (FIRST, later)), CLOCK, "log")

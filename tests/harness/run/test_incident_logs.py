@@ -89,6 +89,21 @@ def test_lines_of_kafkas_log_about_the_partition_near_the_incident(tmp_path: Pat
     assert in_full(one).endswith("led it from then on. Evidence: 3 lost-write.")
 
 
+@pytest.mark.parametrize(
+    ("topic", "partition", "to"), [("log", 1, 3), ("log-1", 0, 4), ("log-1", 1, 5), ("a.log-1", 0, 6)]
+)
+def test_a_line_is_of_the_partition_whose_whole_name_it_has(
+    tmp_path: Path, topic: str, partition: int, to: int
+) -> None:
+    """A topic may be called as a partition of another, and end as another."""
+    names = ("log-1", "log-1-0", "log-1-1", "a.log-1-0")
+    words = "[2026-11-23 15:13:33,%03d] INFO [UnifiedLog partition=%s, dir=/d] Truncating to offset %d\n"
+    log = "".join(words % (50 + at, name, 3 + at) for at, name in enumerate(names))
+    one = incident(topic=topic, partition=partition, first_offset=3, last_offset=9)
+    add_lines(run_with(tmp_path, {"n3/broker.log": log}), verdict(one))
+    assert [cut["to"] for cut in one["truncations"]] == [to]
+
+
 LAST_KNOWN_LEADER = {
     "c1/broker.log": """\
 [2026-11-23 15:13:30,100] INFO [QuorumController id=101] Fencing broker 3 at epoch 14 because its session
@@ -394,7 +409,7 @@ def test_where_the_logs_ended_is_told_where_an_epoch_has_one_leader(
 @pytest.mark.parametrize("tells", Tells)
 def test_what_a_line_tells_is_a_sentence(tells: Tells) -> None:
     """With what is known, and without what is not."""
-    bare = Line("n3", "nodes/n3/broker.log", 7, None, False, "raw", "log-0", tells)
+    bare = Line(tells, "raw", None, host="n3", file="nodes/n3/broker.log", number=7, label="log-0")
     full = replace(bare, end=515, was=1_519, leader_epoch=4, broker=2, broker_epoch=90)
     for line in (bare, full):
         assert line.words

@@ -35,7 +35,8 @@ S, R, N = Answer.SUPPORTED, Answer.REFUTED, Answer.SILENT
 def line(host: str, at_s: float, tells: Tells, end: int | None = None, text: str = "", **more: Any) -> Line:
     """``number`` is the tenth of a second in which the line was written."""
     at_ns, number = int(at_s * SECOND), int(at_s * 10)
-    return Line(host, f"nodes/{host}/broker.log", number, at_ns, True, text, "log-0", tells, end, **more)
+    place = {"host": host, "file": f"nodes/{host}/broker.log", "number": number, "label": "log-0"}
+    return Line(tells, text, at_ns, end, is_exact=True, **place, **more)
 
 
 def cut(host: str, at_s: float, end: int = 886, was: int = 1_852, text: str = "") -> Line:

@@ -6,29 +6,6 @@ import pytest
 
 from wrackline.broker.server.config import ConfigError
 from wrackline.broker.server.config import parse as parse_broker
-from wrackline.harness.specification.spec import SpecError, parse
-
-
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("workload: {rat: 5}", "workload.rat: unknown key; did you mean 'rate'?"),
-        (
-            "workload: {name: group, client: {session_timout_ms: 6000}}",
-            "did you mean 'workload(group).session_timeout_ms'?",
-        ),
-        (
-            "workload: {client: {transaction_timout_ms: 1}}",
-            "did you mean 'workload(txn).transaction_timeout_ms'?",
-        ),
-        ("topic: {brokrs: 3}", "topic.brokrs: unknown key;"),
-        ("workload: {kind: log}", "workload.kind: unknown key; known here: name,"),
-    ],
-)
-def test_the_nearest_key_is_named_with_its_place(text: str, hint: str) -> None:
-    with pytest.raises(SpecError) as refused:
-        parse(f"name: x\n{text}\n", "x.yaml")
-    assert hint in str(refused.value)
 
 
 @pytest.mark.parametrize(

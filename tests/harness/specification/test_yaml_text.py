@@ -17,15 +17,15 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
+        ("a: \n " + "- " * 5_000, f"nested more than {DEEPEST} deep"),
         ("a: " + "[" * 5_000 + "]" * 5_000, f"nested more than {DEEPEST} deep"),
         ("a: " + "{b: " * 5_000 + "1" + "}" * 5_000, f"nested more than {DEEPEST} deep"),
         ("a: " + "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), f"nested more than {DEEPEST} deep"),
         ("a: &a [*a]", f"nested more than {DEEPEST} deep"),
         (BOMB, "more than 100,000 values"),
-        ("a: 1\na: 2", "key 'a' is there twice"),
         ("#" * (MOST_BYTES + 1), "more than 1,000,000 bytes"),
     ],
-    ids=["lists", "mappings", "just too deep", "in itself", "aliases", "twice", "too long"],
+    ids=["dashes", "lists", "mappings", "just too deep", "in itself", "aliases", "too long"],
 )
 def test_one_line_and_no_traceback(text: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(NotYaml, match=why):
@@ -36,6 +36,22 @@ def test_one_line_and_no_traceback(text: str, why: str, tmp_path: Path) -> None:
         load_mapping(file)
     assert str(refused.value).startswith(f"{file}: ")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("name: a\n".encode("utf-16"), "the text is UTF-16 or UTF-32: save it as UTF-8"),
+        ("name: a\n".encode("utf-32"), "the text is UTF-16 or UTF-32: save it as UTF-8"),
+        (b"name: a\n# \xe9\n", "line 2: byte 0xe9 is not UTF-8: save it as UTF-8"),
+        (b"name: a\0b\n", "line 1: the character U\\+0000 is none of a text: take it out"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused_in_one_line(content: bytes, why: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_bytes(content)
+    with pytest.raises(SpecError, match=f"^{file}: {why}$"):
+        load_mapping(file)
 
 
 def test_a_file_without_an_end_is_not_read_to_it() -> None:

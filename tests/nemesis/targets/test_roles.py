@@ -10,7 +10,7 @@ import pytest
 from tests.nemesis.doubles import NODES, cluster, partition
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.words import Cast, check_role, internal_topic_of, never
+from wrackline.nemesis.targets.words import Cast, CastTopic, check_role, internal_topic_of, never, retold
 from wrackline.systems.base import ClusterState
 
 STATE = cluster(
@@ -189,7 +189,7 @@ def test_controllers_that_follow() -> None:
         aim("follower-controller")
 
 
-CAST = Cast(("n1", "n2", "n3", "c1"), 3, 0, "log", 2, 3, controllers=1, coordinated=("group",))
+CAST = Cast(("n1", "n2", "n3", "c1"), 3, 0, {"log": CastTopic(2, 3)}, controllers=1, coordinated=("group",))
 
 
 @pytest.mark.parametrize(
@@ -214,6 +214,46 @@ def test_a_role_that_can_name_nobody_in_a_run_says_why(role: str, why: str) -> N
     said = never(role, CAST)
     assert said is not None
     assert why in said
+
+
+SEVERAL = Cast(("n1", "n2", "n3"), 3, 0, {"log": CastTopic(2, 3), "log-1": CastTopic(1, 1)})
+
+
+@pytest.mark.parametrize(
+    ("role", "why"),
+    [
+        ("leader(log-1)", None),
+        ("leader(log-1-0)", None),
+        ("leader", None),
+        ("3 of replicas(log-0)", None),
+        ("follower(log-1)", None),
+        ("leader(log-2)", "log has no partition 2: topic.partitions is 2"),
+        ("clients of leader(log-1-1)", "log-1 has no partition 1"),
+        ("leader(log-1-0-0)", "there is no topic 'log-1-0': the run's are 'log' and 'log-1'"),
+        ("follower(log-1-0)", "a partition with one replica has no follower"),
+        ("2 of replicas(log-1-0)", "there are 1 of them at most"),
+    ],
+)
+def test_topics_whose_names_look_like_partitions_are_kept_apart(role: str, why: str | None) -> None:
+    said = never(role, SEVERAL)
+    assert said is None if why is None else why in str(said)
+
+
+def test_a_bare_role_means_any_topic_of_the_run() -> None:
+    names = ("log", "log-1", "other")
+    state = cluster(*(replace(partition(0, leader=n), topic=name) for n, name in enumerate(names, 1)))
+    now = Situation(NODES, state, topics=("log", "log-1"))
+    assert {resolve("leader", now, pick) for pick in range(30)} == {("n1",), ("n2",)}
+    assert resolve("primaries", now, 1) == ("n1", "n2")
+    assert resolve("leader(log-1-0)", now, 1) == ("n2",)
+
+
+def test_a_target_is_told_with_the_names_in_the_cluster() -> None:
+    names = {"log": "x-log", "log-1": "x-log-1"}
+    told = {role: retold(role, names) for role in ("leader(log-1-0)", "leader(log-1)", "leader", "n1,n2")}
+    assert list(told.values()) == ["leader(x-log-1-0)", "leader(x-log-1)", "leader", "n1,n2"]
+    assert retold("clients of 2 of replicas(log-0)", names) == "clients of 2 of replicas(x-log-0)"
+    assert retold("coordinator(group)", names) == "coordinator(group)"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from tests.nemesis.doubles import NODES, cluster, partition
 from wrackline.fleets.base import Host
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.words import Cast, check_role, needs_ensemble, never
+from wrackline.nemesis.targets.words import Cast, CastTopic, check_role, needs_ensemble, never
 from wrackline.systems.base import Node
 
 SERVERS = tuple(
@@ -65,6 +65,8 @@ def test_the_servers_are_asked_for_these_roles_alone() -> None:
 )
 def test_a_role_that_can_name_nobody_in_a_run_says_why(role: str, servers: int, why: str) -> None:
     hosts = ("n1", "n2", "n3", *(f"z{number}" for number in range(1, servers + 1)))
-    cast = Cast(hosts, 3, 0, "log", 2, 3, controllers=0, zookeepers=servers)
+    cast = Cast(hosts, 3, 0, {"log": CastTopic(2, 3)}, controllers=0, zookeepers=servers)
     assert why in str(never(role, cast))
-    assert never("leader(zookeeper)", Cast(("n1", "z1"), 1, 0, "log", 1, 1, zookeepers=1)) is None
+    assert (
+        never("leader(zookeeper)", Cast(("n1", "z1"), 1, 0, {"log": CastTopic(1, 1)}, zookeepers=1)) is None
+    )

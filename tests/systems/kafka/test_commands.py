@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.systems.listening import Listening, Said
+from tests.systems.listening import Listening, Said, collected, in_trouble, starts_and_stops
 from wrackline.systems.base import About, DeployError, TopicSpec
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.releases import NEWEST
@@ -113,16 +113,7 @@ def test_what_the_script_starts(fleet: Listening, store: Store) -> None:
 
 
 def test_starting_and_stopping_a_node_run_these_commands(fleet: Listening, store: Store) -> None:
-    system = system_on(fleet, store, start_s=25)
-    node = system.brokers[0]
-    for act in (system.start, system.stop, system.kill, system.pause, system.resume, system.pid):
-        act(node)
-    script = "/opt/wrackline/node.sh"
-    assert fleet.told("n1") == [
-        f"{script} start 9092 25",
-        f"{script} stop 30",
-        *(f"{script} {word}" for word in ("kill", "pause", "resume", "pid")),
-    ]
+    starts_and_stops(fleet, system_on(fleet, store, start_s=25), start_s=25)
 
 
 @pytest.mark.parametrize(
@@ -143,11 +134,7 @@ def test_trouble_names_host_command_and_way_out(
 ) -> None:
     seen_by_hosts(fleet, store)
     fleet.answers[part] = said
-    system = system_on(fleet, store)
-    subject = () if act == "install" else (system.brokers[0],)
-    with pytest.raises(DeployError, match=message) as trouble:
-        getattr(system, act)(*subject)
-    assert str(trouble.value).startswith("n1 (node 1): ")
+    in_trouble(system_on(fleet, store), act, message)
 
 
 def test_a_version_that_is_not_there_is_one_line(fleet: Listening, tmp_path: Path) -> None:
@@ -167,8 +154,5 @@ def test_what_the_harness_gives_is_refused(fleet: Listening, store: Store) -> No
 
 
 def test_collecting_goes_on_when_a_host_is_silent(fleet: Listening, store: Store, tmp_path: Path) -> None:
-    system_on(fleet, store).collect(tmp_path / "nodes")
-    for host in ("n1", "n2", "c1"):
-        assert "logs: host" in (tmp_path / "nodes" / host / "missing.txt").read_text()
-        assert (tmp_path / "nodes" / host / "listing.txt").exists()
-        assert (tmp_path / "nodes" / host / "effective.properties").exists()
+    collected(system_on(fleet, store), tmp_path / "nodes")
+    assert len([*tmp_path.glob("nodes/*/effective.properties")]) == 3

@@ -9,7 +9,6 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
-from wrackline.broker.core.controller.unclean_recovery import RECOVERY
 from wrackline.broker.model.messages import admin as a
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, NewTopic
 from wrackline.broker.model.metadata.records import PartitionChangeRecord
@@ -180,25 +179,10 @@ def test_the_preferred_leader_is_elected_when_it_is_in_the_isr(three: Driver) ->
     assert elect(three, a.ElectionType.PREFERRED, missing) == [ErrorCode.unknown_topic_or_partition]
 
 
-def test_an_operator_can_elect_uncleanly(three: Driver) -> None:
+def test_an_operator_cannot_elect_where_somebody_leads_or_nobody_lives(three: Driver) -> None:
     assert elect(three, a.ElectionType.UNCLEAN, T) == [ErrorCode.election_not_needed]
     only_the_unclean_one_is_left(three)
     assert elect(three, a.ElectionType.UNCLEAN, T) == [ErrorCode.eligible_leaders_not_available]
-    three.beat(1)
-    waiting = three.post(a.ElectLeadersRequest(int(a.ElectionType.UNCLEAN), (T,), 30_000))
-    assert waiting not in three.replies, "first its log is looked at"
-    three.tell_log(1, epoch=0, leo=4)
-    assert waiting not in three.replies, "and others may yet come"
-    three.fire(RECOVERY)
-    response = three.replies[waiting]
-    assert isinstance(response, a.ElectLeadersResponse)
-    (outcome,) = response.partitions
-    assert outcome.error is ErrorCode.none
-    assert outcome.message is not None
-    assert "possible data loss" in outcome.message
-    assert three.partition().leader == 1
-    assert three.partition().leader_recovery_state == 1
-    assert "recovery" in three.kinds(), "possible loss is told"
 
 
 def test_leaderships_come_back_by_themselves() -> None:

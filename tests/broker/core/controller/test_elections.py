@@ -29,50 +29,12 @@ def three(request: pytest.FixtureRequest) -> Driver:
     return driver
 
 
-def test_case_a_a_fenced_follower_that_takes_the_isr_below_min_isr_goes_to_the_elr(three: Driver) -> None:
-    three.alter([1, 2])
-    before = three.partition()
-    three.let_expire(2)
-    assert three.state() == (1, {1}, {2}, set())
-    after = three.partition()
-    assert (after.leader_epoch, after.partition_epoch) == (before.leader_epoch, before.partition_epoch + 1)
-
-
-def test_case_b_an_elr_member_that_is_elected_moves_to_the_isr(three: Driver) -> None:
-    three.alter([1, 2])
-    three.let_expire(2)
-    three.let_expire(1)
-    assert three.state() == (NO_LEADER, set(), {1, 2}, set())
-    assert not three.beat(2).is_fenced
-    assert three.state() == (2, {2}, {1}, set())
-
-
-def test_case_c_a_fenced_leader_below_min_isr_goes_to_the_elr(three: Driver) -> None:
-    three.alter([1, 2])
-    epoch = three.partition().leader_epoch
-    three.let_expire(1)
-    assert three.state() == (2, {2}, {1}, set())
-    assert three.partition().leader_epoch == epoch + 1
-
-
-def test_case_d_a_fenced_leader_with_enough_left_does_not(three: Driver) -> None:
-    three.let_expire(1)
-    assert three.state() == (2, {2, 3}, set(), set())
-
-
 def test_case_e_and_g_an_isr_that_reaches_min_isr_empties_the_elr_even_of_the_fenced(three: Driver) -> None:
     three.alter([1, 3])
     three.let_expire(3)
     assert three.state() == (1, {1}, {3}, set())
     three.alter([1, 2])
     assert three.state() == (1, {1, 2}, set(), set())
-
-
-def test_case_f_a_member_that_lags_out_of_an_isr_that_stays_large_enough_is_not_in_the_elr(
-    three: Driver,
-) -> None:
-    three.alter([1, 3])
-    assert three.state() == (1, {1, 3}, set(), set())
 
 
 def test_golden_r24_the_sole_isr_member_is_lost_and_the_elr_member_leads(three: Driver) -> None:

@@ -107,8 +107,10 @@ def test_an_operator_overrides_the_strategy_and_hears_of_a_possible_loss() -> No
     waiting = driver.post(wanted)
     assert set(driver.asked) == {3}
     driver.tell_log(3, epoch=0, leo=2)
+    assert waiting not in driver.replies, "others may yet come"
     driver.fire(RECOVERY)
     assert driver.state()[:2] == (3, {3})
+    assert driver.partition().leader_recovery_state == 1
     assert driver.replies[waiting] == ElectLeadersResponse((PartitionOutcome(T, message=POSSIBLE_LOSS),))
     assert driver.ask(wanted) == ElectLeadersResponse(()), "nothing more to do"
 
@@ -125,6 +127,8 @@ def test_an_operator_is_told_when_nobody_answers_and_the_strategy_holds_again() 
     response = driver.replies[waiting]
     assert isinstance(response, ElectLeadersResponse)
     assert response.partitions[0].error is ErrorCode.eligible_leaders_not_available
+    timeouts = [m for m in driver.controller.metrics() if m.name == "unclean_recovery_timeout_count"]
+    assert [m.samples for m in timeouts] == [{"": 1}]
     if 3 in driver.asked:
         driver.tell_log(3, epoch=0, leo=9)
     driver.run_until(driver.now_ms + 1_000)

@@ -163,12 +163,6 @@ def test_a_person_names_a_leader_whatever_its_log() -> None:
     assert (loud.fields["winner"], loud.fields["by"]) == (1, "named")
 
 
-def test_a_person_need_not_wait_for_an_elr_that_is_away() -> None:
-    driver = elr_away(Driver(unclean_recovery_strategy=RecoveryStrategy.MANUAL))
-    assert name(driver, 3).error is ErrorCode.none
-    assert driver.state() == (3, {3}, set(), {1, 2})
-
-
 @pytest.mark.parametrize(
     ("driver", "leader", "error", "words"),
     [
@@ -259,16 +253,3 @@ def test_metrics_count_each_way_to_elect_uncleanly(by: str) -> None:
     assert driver.state()[0] == 3
     assert sample(driver, "unclean_recovery_finished_count", f'by="{by}"') == 1
     assert sample(driver, "unclean_recovery_timeout_count") == (by in ("proactive", "operator"))
-
-
-def test_metrics_count_an_operator_whose_time_is_over() -> None:
-    driver = elr_away(Driver())
-    driver.post(a.ElectLeadersRequest(int(a.ElectionType.UNCLEAN), (T,), 3_000))
-    end = driver.now_ms + 6_000
-    while driver.now_ms < end:
-        driver.beat(3)
-        if 3 in driver.asked:
-            driver.no_answer(3)
-        driver.run_until(driver.now_ms + 500)
-    assert driver.state()[0] == NO_LEADER
-    assert sample(driver, "unclean_recovery_timeout_count") == 1

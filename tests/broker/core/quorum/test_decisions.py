@@ -40,21 +40,6 @@ def test_a_vote_outlives_a_restart(defects: tuple[str, ...], twice: bool) -> Non
     assert voter.vote_of(3, 4) is twice
 
 
-@pytest.mark.parametrize(
-    ("log", "granted"), [((2, 1), True), ((1, 2), True), ((1, 3), True), ((1, 1), False), ((0, 9), False)]
-)
-def test_only_a_log_as_good_as_ones_own_gets_a_vote(log: tuple[int, int], granted: bool) -> None:
-    voter = Hand(log=[0, 1])
-    assert voter.vote_of(2, 7, log=log) is granted
-
-
-def test_a_voter_that_knows_the_leader_of_an_epoch_votes_for_nobody_in_it() -> None:
-    voter = Hand()
-    voter.ask(BeginQuorumEpochRequest("c", 3, 4))
-    assert voter.raft.role is RaftRole.FOLLOWER
-    assert not voter.vote_of(2, 4)
-
-
 def test_an_older_epoch_is_fenced_and_told_the_newer() -> None:
     voter = Hand()
     voter.ask(BeginQuorumEpochRequest("c", 3, 4))
@@ -100,14 +85,6 @@ def test_a_leader_that_restarts_has_resigned_from_its_epoch() -> None:
     assert voter.raft.leader_id == -1
     voter.win()
     assert voter.raft.epoch > epoch
-
-
-def test_raft_keep_role_leads_the_same_epoch_again() -> None:
-    voter = Hand(defects=("raft_keep_role",))
-    voter.win()
-    epoch = voter.raft.epoch
-    voter.boot()
-    assert (voter.raft.role, voter.raft.epoch) == (RaftRole.LEADER, epoch)
 
 
 @pytest.mark.parametrize(("defects", "committed"), [((), 0), (("raft_commit_old_epoch",), 3)])

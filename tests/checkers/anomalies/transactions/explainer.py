@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.checkers.histories import info
 from wrackline.history.model import (
     CONTROL,
     FAILED,
@@ -477,18 +478,7 @@ def in_order(told: Told) -> bool:
 def events_of(told: Told, plain: tuple[int, ...]) -> tuple[RunInfo, list[Event]]:
     """The history as the recorder would have written it."""
     topics = (TopicInfo(TOPIC, len(told.final), 3, 2, contiguous=False),)
-    info = RunInfo(
-        test_id="tiny",
-        name="tiny",
-        seed=0,
-        started_at="2026-01-01T00:00:00Z",
-        system="wrackline",
-        workload="txn",
-        acks="all",
-        idempotence=True,
-        topics=topics,
-        isolation="read_committed",
-    )
+    about = info("tiny", workload="txn", topics=topics, isolation="read_committed")
     events: list[Event] = []
     asked: dict[int, dict[str, Any]] = {}
     given: dict[int, tuple[tuple[int, int, int], ...]] = {}
@@ -575,4 +565,4 @@ def events_of(told: Told, plain: tuple[int, ...]) -> tuple[RunInfo, list[Event]]
             extra=extra,
             **columns,
         )
-    return info, events
+    return about, events

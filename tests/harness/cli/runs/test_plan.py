@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.harness.cli.calling import call
 from tests.harness.doubles import SPEC, Stage, phases
 from wrackline.checkers.verdict.contracts import name_of, terms_of
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.harness.cli.main import main
 from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.specification.spec import load, parse
 from wrackline.history import read_info
@@ -38,20 +38,13 @@ def _nobody_who_makes_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
 
-def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["plan", *arguments])
-    told = capsys.readouterr()
-    return int(ended.value.code or 0), told.out, told.err
-
-
 def test_the_plan_is_the_one_that_a_run_of_the_same_seed_saves(
     stage: Stage, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(SPEC)
     given = [part for setting in (*SETTINGS, "seed=7") for part in ("--set", setting)]
-    code, out, err = planned(capsys, str(file), *given, "--json")
+    code, out, err = call(capsys, "plan", str(file), *given, "--json")
     assert (code, err) == (0, "")
     said: dict[str, Any] = orjson.loads(out)
     made = stage.run(*SETTINGS, "seed=7").run_dir
@@ -83,7 +76,7 @@ def test_what_is_said_of_a_fault_is_what_the_plan_has() -> None:
 
 
 def test_a_person_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = planned(capsys, str(SUITES / "growth.yaml"))
+    code, out, err = call(capsys, "plan", str(SUITES / "growth.yaml"))
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "growth, seed 4: about 1 min 21 s, then the judge"
@@ -100,7 +93,7 @@ def test_a_person_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_guided_schedule_is_shown_with_its_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = planned(capsys, str(SUITES / "demo-canary.yaml"))
+    code, out, _ = call(capsys, "plan", str(SUITES / "demo-canary.yaml"))
     assert code == 0
     assert "b01-truncate-to-hw from 3 s on log-0; each wait takes at most 30 s" in out
     assert "g2: kill of n1 (leader(log-0))" in out
@@ -110,19 +103,10 @@ def test_a_guided_schedule_is_shown_with_its_steps(capsys: pytest.CaptureFixture
 def test_another_seed_is_another_plan(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text("name: x\nnemesis: {random: {faults: [kill]}}")
-    one, again, other = (planned(capsys, str(file), "--seed", seed)[1] for seed in ("1", "1", "2"))
+    one, again, other = (call(capsys, "plan", str(file), "--seed", seed)[1] for seed in ("1", "1", "2"))
     assert one == again
     assert one.splitlines()[0].startswith("x, seed 1: about 1 min 21 s")
     assert one.splitlines()[5:] != other.splitlines()[5:]
-
-
-def test_what_run_refuses_plan_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = tmp_path / "x.yaml"
-    file.write_text("name: x\nsystem: {config: {flush_mod: 1}}")
-    code, out, err = planned(capsys, str(file))
-    assert (code, out) == (2, "")
-    assert "x.yaml: system.config.flush_mod: unknown key" in err
-    assert err.count("\n") == 1
 
 
 WITHOUT_FAULTS = {"abort-position", "abort-position-control"}
@@ -140,13 +124,6 @@ def test_every_suite_has_a_forecast(path: Path) -> None:
     assert all(phase.at_most_s is None or phase.usual_s <= phase.at_most_s for phase in ahead.phases)
 
 
-def test_help_teaches_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = planned(capsys, "--help")
-    assert code == 0
-    assert "wrackline plan suites/demo-acks-all.yaml" in out
-    assert "Exit code" in out
-
-
 @pytest.mark.parametrize("duration", ["1m", "8h"])
 def test_ten_thousand_partitions_are_planned_at_once(
     duration: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -160,7 +137,7 @@ def test_ten_thousand_partitions_are_planned_at_once(
         "nemesis: {random: {faults: [transfer-leadership, reassign]}}\n"
     )
     began = time.process_time()
-    code, out, err = planned(capsys, str(file))
+    code, out, err = call(capsys, "plan", str(file))
     assert (code, err) == (0, "")
     assert "on log: 10000 partitions" in out
     assert time.process_time() - began < 15

@@ -13,7 +13,7 @@ import orjson
 import pytest
 import yaml
 
-from wrackline.harness.cli.main import main
+from tests.harness.cli.calling import call
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.schema import schema
 from wrackline.harness.specification.spec import load, parse
@@ -23,87 +23,7 @@ SUITES = ROOT / "suites"
 TEMPLATE = ROOT / "harness" / "cli" / "runs" / "init.yaml"
 
 
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    told = capsys.readouterr()
-    return int(ended.value.code or 0), told.out, told.err
-
-
 # --- validate ---------------------------------------------------------------------------------------------
-
-
-def test_every_mistake_is_a_line_and_what_is_fine_is_said(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    good, bad, worse = tmp_path / "good.yaml", tmp_path / "bad.yaml", tmp_path / "worse.yaml"
-    good.write_text("name: good")
-    bad.write_text(
-        """
-name: bad
-fleet: {brokers: 2}
-workload: {duration_s: 10, acks: all}
-nemesis:
-  schedule:
-    - {at_s: 1, duration_s: 2, fault: kill, target: leader(lag-0)}
-    - {at_s: 8s, duration_s: 4s, fault: pause}
-"""
-    )
-    worse.write_text(
-        """
-seed: -1
-workload: {ratee: 5, duration_s: 3 min}
-system: {config: {a: [1]}}
-nemesis: {guided: nosuch, schedule: [{at_s: 1, duration_s: 2, fault: kil}]}
-"""
-    )
-    code, out, err = call(capsys, "validate", str(bad), str(good), str(worse))
-    assert (code, out) == (2, f"{good}: fine\n")
-    assert [line.removeprefix(f"{tmp_path}/") for line in err.splitlines()[:3]] == [
-        "bad.yaml: topic.replication_factor 3 needs as many brokers, fleet.brokers is 2",
-        "bad.yaml: nemesis.schedule[0].target leader(lag-0): there is no topic 'lag': the run's is 'log', so "
-        "leader(log-0)",
-        "bad.yaml: nemesis.schedule[1]: pause ends at 12 s, but the run lasts 10 s; let it last longer or "
-        "the fault begin earlier",
-    ]
-    where = [line.removeprefix(f"{worse}: ").partition(": ")[::2] for line in err.splitlines()[3:]]
-    assert {place: what[:30] for place, what in where} == {
-        "workload.ratee": "unknown key; did you mean 'rat",
-        "name": "missing",
-        "seed": "input should be greater than o",
-        "system.config.a": "input should be a valid string",
-        "workload.duration_s": "'3 min' is no duration: give a",
-        "nemesis.schedule[0].fault": "there is no 'kil'; did you mea",
-        "nemesis.guided": "no guided schedule 'nosuch'; d",
-    }
-    assert len(where) == 7
-
-
-def test_what_the_broker_and_librdkafka_refuse_is_told_too(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """All that `run` checks before it makes a host; and `run` says the first of these lines."""
-    file = tmp_path / "x.yaml"
-    file.write_text(
-        """
-name: x
-system: {defects: [truncate_hw], config: {flush_mod: 1}}
-topic: {configs: {retention.mss: 4}}
-workload: {client: {librdkafka: {message.max.bytes: 5}}}
-"""
-    )
-    code, out, err = call(capsys, "validate", str(file))
-    places = [line.removeprefix(f"{file}: ").partition(": ")[0] for line in err.splitlines()]
-    assert (code, out) == (2, "")
-    assert places == [
-        "workload.client",
-        "system.config.flush_mod",
-        "system.defects",
-        "topic.configs.retention.mss",
-    ]
-    first = err.splitlines()[0]
-    code, out, err = call(capsys, "run", str(file), "--results", str(tmp_path / "results"))
-    assert (code, err) == (2, f"wrackline: {first} (and 3 more)\n")
 
 
 def test_settings_and_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -114,10 +34,10 @@ def test_settings_and_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str
         0,
         f"{file}: fine\n",
     )
-    code, _, err = call(
+    code, out, err = call(
         capsys, "validate", str(tmp_path / "no.yaml"), str(file), "--set", "workload.duration_s=3m"
     )
-    assert code == 2
+    assert (code, out) == (2, f"{file}: fine\n")
     others = "`wrackline init` writes one, `wrackline list specs` lists others"
     assert err == f"{tmp_path}/no.yaml: no such file; {others}\n"
 
@@ -203,26 +123,6 @@ def test_an_example_is_printed_as_it_is_or_copied(capsys: pytest.CaptureFixture[
         assert (code, out) == (2, "")
         assert f"{made} exists, and is left as it is" in err
         assert made.read_text() == text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ["registr"],
-            "there is no example 'registr'; did you mean 'register'? `wrackline list specs` lists them",
-        ),
-        (["trunk-hw"], "did you mean 'trunc-hw'?"),
-        (["zzz"], "there is no example 'zzz'; `wrackline list specs` lists them"),
-        (["-o", "x.yaml"], "--out needs the NAME of the specification to copy"),
-    ],
-)
-def test_an_example_that_is_none_is_one_line(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
-) -> None:
-    code, out, err = call(capsys, "list", "specs", *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert said in err
 
 
 # --- schema, and all of them from a wheel -----------------------------------------------------------------

@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 
 from tests.checkers.jepsen.cases import CASES, UNDECIDED, Case
 from tests.checkers.jepsen.events import done
-from wrackline.harness.cli.main import main
 from wrackline.harness.cli.verdicts.check import check_command
 
 LOST = [
@@ -138,119 +137,6 @@ def test_keys_are_objects_of_their_own(tmp_path: Path) -> None:
     assert found.return_value == 1
     assert "key 1: causal" in found.output
     assert "key 2: not causal" in found.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "events", "said"),
-    [
-        (
-            ["-m", "final-set"],
-            [(0, "invoke", "pop", 1)],
-            "operation 1: final-set has no :pop, only :add, :read",
-        ),
-        (
-            ["-m", "final-set"],
-            [(0, "invoke", "read", None), (0, "ok", "read", 7)],
-            "operation 1: :read needs a set, not 7",
-        ),
-        (
-            ["-m", "bank-totals"],
-            [(0, "invoke", "read", None), (0, "ok", "read", [1])],
-            "operation 1: :read needs a map of accounts, not [1]",
-        ),
-        (
-            ["-m", "bank-totals"],
-            [(0, "invoke", "read", None), (0, "ok", "read", {"a": "x"})],
-            "operation 1: :read needs numbers as balances; account a has x",
-        ),
-        (
-            ["-m", "bank-totals"],
-            [(0, "invoke", "read", None), (0, "ok", "read", {"a": float("nan")})],
-            "operation 1: :read needs numbers as balances; account a has",
-        ),
-        (
-            ["-m", "long-fork"],
-            [(0, "invoke", "txn", [["w", "x", 1], ["r", "y", None]])],
-            "operation 1: a transaction writes one key",
-        ),
-        (
-            ["-m", "long-fork"],
-            [(0, "invoke", "txn", 5)],
-            "operation 1: :txn needs [[:r k v] ..] or [[:w k v]], not 5",
-        ),
-        (
-            ["-m", "causal"],
-            [
-                (0, "invoke", "write", 1),
-                (1, "invoke", "write", 2),
-                (1, "ok", "write", 2),
-                (0, "ok", "write", 1),
-            ],
-            "operation 2: a key has one operation at a time",
-        ),
-        (
-            ["-m", "counter-bounds"],
-            [(0, "invoke", "add", "x")],
-            "operation 1: :add needs a whole number, not x",
-        ),
-        (["-m", "adya"], [(0, "invoke", "insert", 1)], "operation 1: :insert needs [key [a b]], not 1"),
-        (
-            ["-m", "sequential"],
-            [(0, "invoke", "read", 1), (0, "ok", "read", 1)],
-            "operation 1: :read needs [k [p ..]], not 1",
-        ),
-        (
-            ["-m", "monotonic"],
-            [(0, "invoke", "read", 1), (0, "ok", "read", ["x"])],
-            "operation 1: :read needs rows",
-        ),
-        (
-            ["-m", "total-queue"],
-            [(0, "invoke", "drain", 1), (0, "ok", "drain", 1)],
-            "operation 1: :drain needs a list of values, not 1",
-        ),
-        (
-            ["-m", "final-set"],
-            [(0, "invoke", "add", 1), (0, "ok", "add", 2)],
-            "operation 2: this :ok of :add 1 says 2; which of them was put there?",
-        ),
-    ],
-)
-def test_what_cannot_be_read_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], events: list[Any], said: str
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["check", *arguments, str(written(tmp_path, events, "edn"))])
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert len(error.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["-m", "bank", "--total", "80"], "--total is of bank-totals"),
-        (["-m", "final-set", "--total", "80"], "model final-set takes no total"),
-        (["-m", "bank-totals", "--total", "x"], "the total of bank-totals is a number, not 'x'"),
-        (["-m", "bank-totals", "--set", "accounts=5"], "the accounts of bank-totals are a list, not 5"),
-        (
-            ["-m", "semaphore", "--set", "permits=0"],
-            "the number of permits is a whole number from 1 on, not 0",
-        ),
-        (["-m", "reentrant-mutex", "--set", "limit=true"], "the limit is a whole number from 0 on, not True"),
-        (["-m", "queue", "--by", "search"], "our own search has no model queue"),
-        (["-m", "queue", "--by", "knossos"], "Knossos has no model queue"),
-        (["-m", "quue"], "there is no model 'quue'"),
-    ],
-)
-def test_a_wrong_question_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["check", *arguments, str(written(tmp_path, LOST, "edn"))])
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
 
 
 def test_total_is_what_all_accounts_have(tmp_path: Path) -> None:

@@ -101,27 +101,6 @@ def test_a_record_of_an_ok_send_without_an_offset_of_its_own_is_of_unknown_outco
     assert check(tmp_path, [*sent, *after]).return_value == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "there is no operation of a client in it; nothing to judge"),
-        (done(0, "write", 1), "operation 1: a log has no :write, only :append, :read, :end"),
-        (done(0, "append", [-1, 7], 7), "operation 1: an offset is a number from 0 on, not -1"),
-        (done(0, "append", [1, 2, 3], 7), "operation 1: a record is [offset value], not [1 2 3]"),
-        (done(0, "read", 7), "operation 1: a read gives [[offset value] ...], not 7"),
-        (
-            done(0, "send", [["sent", 1, 7]]),
-            "operation 1: no [:send k v] and no [:poll ..] but [sent 1 7]",
-        ),
-    ],
-)
-def test_what_is_no_log_is_one_line(tmp_path: Path, words: Words, said: str) -> None:
-    nemesis: Words = [(0, "invoke", "read", None)] if not words else []
-    found = check(tmp_path, [*words, *nemesis])
-    assert found.return_value == 2
-    assert f"history.edn: {said}" in found.stderr
-
-
 TWICE = [*done(0, "append", [0, 7], 7), *done(0, "append", [1, 7], 7), *done(2, "end", 2)]
 
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from wrackline.harness.report.read.columns import Operations
 from wrackline.harness.report.read.log_order import Stretch
 from wrackline.harness.report.read.pictures import Gathered, Gatherer
-from wrackline.history.model import value_of
-from wrackline.history.store.schema import SCHEMA
+from wrackline.history.model import RunInfo, value_of
+from wrackline.history.store.schema import METADATA_KEY, SCHEMA
 
 S, MS = 1_000_000_000, 1_000_000
 END_NS = 60 * S
@@ -53,13 +53,19 @@ def polled(
     ]
 
 
-def written(folder: Path, *operations: Sequence[dict[str, Any]]) -> Path:
-    """The history of these rows, in the order of their times."""
+def written(
+    folder: Path,
+    *operations: Sequence[dict[str, Any]],
+    info: RunInfo | None = None,
+    groups: int | None = None,
+) -> Path:
+    """The history of these rows, in the order of their times; ``groups``: rows of each group."""
     rows = sorted((one for rows in operations for one in rows), key=lambda one: one["time_ns"])
     for index, one in enumerate(rows):
         one["index"] = index
     path = folder / "history.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    schema = SCHEMA if info is None else SCHEMA.with_metadata({METADATA_KEY: info.to_json()})
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, row_group_size=groups)
     return path
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.checkers.exact.by_hand import is_an_order, linearizable
-from tests.checkers.exact.drawn import Kind, Move, drawn, spoilt
-from tests.checkers.exact.queues import Drawn, with_exchange, with_garbage
-from tests.checkers.exact.queues import drawn as long_one
-from tests.checkers.exact.test_search import is_first_without_a_place
+from tests.checkers.exact.search.by_hand import is_an_order, linearizable
+from tests.checkers.exact.search.drawn import Kind, drawn, spoilt
+from tests.checkers.exact.search.queues import Long, queue, with_exchange, with_garbage
+from tests.checkers.exact.search.test_search import is_first_without_a_place
 from wrackline.checkers.exact.search.search import Answer, search
 from wrackline.checkers.models import Operation, Outcome
 from wrackline.checkers.models.queues import FifoQueue
@@ -21,14 +20,9 @@ QUEUE = FifoQueue()
 
 def few_values(rng: random.Random) -> Kind:
     """A queue of one to three values, with or without answers that it is empty."""
-    values = range(rng.choice([1, 2, 3]))
-    answers = [*(["empty"] if rng.random() < 0.6 else []), *values]
-    puts = rng.choice([0.4, 0.5, 0.6])
-
-    def move(rng: random.Random) -> Move:
-        return ("enqueue", rng.choice(values), [None]) if rng.random() < puts else ("dequeue", None, answers)
-
-    return Kind(QUEUE, move)
+    values = rng.choice([1, 2, 3])
+    answers = [*(["empty"] if rng.random() < 0.6 else []), *range(values)]
+    return queue(values, answers, rng.choice([0.4, 0.5, 0.6]))
 
 
 def decided_as_by_hand(seed: str) -> Answer:
@@ -54,19 +48,14 @@ def decided_as_by_hand(seed: str) -> Answer:
     return part.answer
 
 
-def test_small_histories_are_decided_as_by_all_orders() -> None:
-    found = [decided_as_by_hand(str(seed)) for seed in range(1_500)]
+@pytest.mark.parametrize("histories", [1_500, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_small_histories_are_decided_as_by_all_orders(histories: int) -> None:
+    found = [decided_as_by_hand(str(seed)) for seed in range(histories)]
     assert min(found.count(answer) for answer in (Answer.VALID, Answer.INVALID)) > 300
 
 
-@pytest.mark.nightly
-def test_many_small_histories_are_decided_as_by_all_orders() -> None:
-    for seed in range(100_000):
-        decided_as_by_hand(f"nightly {seed}")
-
-
 LONG = [
-    Drawn(operations, values, unknown, empty)
+    Long(operations, values, unknown, empty)
     for operations in (100, 1_000)
     for values in (2, 10, 100)
     for unknown in (0.0, 0.05)
@@ -75,8 +64,8 @@ LONG = [
 
 
 @pytest.mark.parametrize("wanted", LONG, ids=str)
-def test_long_histories_are_decided(wanted: Drawn) -> None:
-    history = long_one(wanted)
+def test_long_histories_are_decided(wanted: Long) -> None:
+    history = wanted.drawn()
     (part,) = search(history, QUEUE, deadline_s=60).parts
     assert part.answer is Answer.VALID
     assert is_an_order(QUEUE, history, part.order)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.checkers.exact.by_hand import is_an_order, linearizable
-from tests.checkers.exact.drawn import KINDS, Kind, drawn, spoilt
+from tests.checkers.exact.search.by_hand import is_an_order, linearizable
+from tests.checkers.exact.search.drawn import KINDS, Kind, drawn, spoilt
 from wrackline.checkers.exact.search import part as part_of_history
 from wrackline.checkers.exact.search import several
 from wrackline.checkers.exact.search.search import Answer, search
@@ -19,21 +19,12 @@ from wrackline.checkers.models.counter import Counter
 from wrackline.checkers.models.log import Log
 from wrackline.checkers.models.registers import Register
 
-SMALL = 60
-"""Histories of each model; the nightly test draws more."""
 
-
+@pytest.mark.parametrize("histories", [60, pytest.param(5_000, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", KINDS)
-def test_decides_small_histories_as_all_orders_do(name: str) -> None:
-    decided = [agrees(KINDS[name], random.Random(f"{name} {seed}")) for seed in range(SMALL)]
+def test_decides_small_histories_as_all_orders_do(name: str, histories: int) -> None:
+    decided = [agrees(KINDS[name], random.Random(f"{name} {seed}")) for seed in range(histories)]
     assert {Answer.VALID, Answer.INVALID} == set(decided)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", KINDS)
-def test_decides_many_small_histories_as_all_orders_do(name: str) -> None:
-    for seed in range(5_000):
-        agrees(KINDS[name], random.Random(f"{name} nightly {seed}"))
 
 
 def agrees(kind: Kind, rng: random.Random) -> Answer:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checkers.search import linearizable
 from wrackline.checkers.exact.log import NEVER, NOWHERE, Append, End, Read, Rule, check_log
 
 
@@ -79,53 +80,33 @@ def small_histories(draw: st.DrawFn) -> tuple[list[Append], list[list[Read]], li
     return appends, reads, ends
 
 
-def linearizable(appends: list[Append], reads: list[list[Read]], ends: list[End]) -> bool:
+def is_log(appends: list[Append], reads: list[list[Read]], ends: list[End]) -> bool:
     """By trying every order. A read has no lower bound (it may show less than there is), so it may take
     effect at any moment up to its return: it is invoked at the beginning of time."""
-    operations: list[tuple[int, int, Append | list[Read] | End]] = [(a.inv, a.ret, a) for a in appends]
-    operations += [(-1, one[0].ret, one) for one in reads if one]
-    operations += [(e.inv, e.ret, e) for e in ends]
+    shown = [one for one in reads if one]
+    operations: list[Append | list[Read] | End] = [*appends, *shown, *ends]
+    spans = [(-1, one[0].ret) if isinstance(one, list) else (one.inv, one.ret) for one in operations]
 
-    def explore(left: frozenset[int], log: tuple[int, ...]) -> bool:
-        required = [n for n in left if operations[n][1] != NEVER]
-        if not required:
-            return True
-        deadline = min(operations[n][1] for n in required)
-        for n in left:
-            inv, _, what = operations[n]
-            if inv > deadline:
-                continue
-            match what:
-                case Append(value=value, offset=offset):
-                    fits, grown = offset in (NOWHERE, len(log)), (*log, value)
-                case End(offset=offset):
-                    fits, grown = offset == len(log), log
-                case shown:
-                    fits, grown = all(r.offset < len(log) and log[r.offset] == r.value for r in shown), log
-            if fits and explore(left - {n}, grown):
-                return True
-        return False
+    def step(log: tuple[int, ...], number: int) -> list[tuple[int, ...]]:
+        match operations[number]:
+            case Append(value=value, offset=offset):
+                return [(*log, value)] if offset in (NOWHERE, len(log)) else []
+            case End(offset=offset):
+                return [log] if offset == len(log) else []
+            case records:
+                fits = all(r.offset < len(log) and log[r.offset] == r.value for r in records)
+                return [log] if fits else []
 
-    return explore(frozenset(range(len(operations))), ())
+    return linearizable(spans, (), step)
 
 
-Small = tuple[list[Append], list[list[Read]], list[End]]
+@pytest.mark.parametrize("examples", [500, pytest.param(1_500, marks=pytest.mark.nightly)])
+def test_the_rules_agree_with_brute_force(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(small_histories())
+    def agrees(history: tuple[list[Append], list[list[Read]], list[End]]) -> None:
+        appends, reads, ends = history
+        found = check_log(appends, [record for read in reads for record in read], ends)
+        assert (not found) == is_log(appends, reads, ends), found
 
-
-def agrees_with_brute_force(history: Small) -> None:
-    appends, reads, ends = history
-    found = check_log(appends, [record for read in reads for record in read], ends)
-    assert (not found) == linearizable(appends, reads, ends), found
-
-
-@settings(max_examples=500, deadline=None)
-@given(small_histories())
-def test_the_rules_agree_with_brute_force(history: Small) -> None:
-    agrees_with_brute_force(history)
-
-
-@pytest.mark.nightly
-@settings(max_examples=1500, deadline=None)
-@given(small_histories())
-def test_the_rules_agree_with_brute_force_on_many_histories(history: Small) -> None:
-    agrees_with_brute_force(history)
+    agrees()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.checkers.exact.hard import HARD, LOCKS, hard
+from tests.checkers.exact.search.hard import HARD, LOCKS, hard
 from wrackline.checkers.exact.search import several
 from wrackline.checkers.exact.search.part import load as load_native_code
 from wrackline.checkers.exact.search.search import Answer, search

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.checkers.exact.drawn_transactions import (
+from tests.checkers.exact.transactions.cases import CASES, ENOUGH, Case, X, what_is_decided
+from tests.checkers.exact.transactions.drawn import (
     LIST,
     REGISTERS,
     Drawn,
@@ -22,7 +23,6 @@ from tests.checkers.exact.drawn_transactions import (
     is_possible,
     serial,
 )
-from tests.checkers.exact.transactions import CASES, ENOUGH, Case, X, what_is_decided
 from tests.checkers.goldens import ELLE, load, transactions
 from wrackline.checkers.exact.judgement import Answer
 from wrackline.checkers.exact.transactions.answers import Decision

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.checkers.search import is_queue, is_register
 from wrackline.checkers.exact import queue, register
-from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, RepeatedValue, columns
+from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, Contradiction, RepeatedValue, columns
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
 
@@ -51,48 +53,33 @@ def histories(draw: st.DrawFn, *, fifo: bool) -> Columns:
     return columns(rows)
 
 
-def register_agrees(history: Columns) -> None:
-    found = check_register(history)
-    assert (not found) == is_register(history), found
-    for contradiction in found:
-        assert len(contradiction.rows) <= 6
-        assert not is_register(history.rows(contradiction.rows)), contradiction
+EXAMPLES = [
+    # Two values for one dequeue of unknown outcome; and one that comes too late for an empty answer.
+    columns([(True, 1, 0, 1), (True, 2, 2, 3), (False, 0, 4, NEVER), (False, NOTHING, 5, 6)]),
+    columns([(True, 1, 0, 1), (False, NOTHING, 2, 3), (False, 0, 4, NEVER)]),
+]
 
 
-@settings(max_examples=400, deadline=None)
-@given(histories(fifo=False))
-def test_the_register_check_agrees_with_brute_force(history: Columns) -> None:
-    register_agrees(history)
+@pytest.mark.parametrize("examples", [500, pytest.param(1_500, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("check", [check_register, check_queue])
+def test_an_exact_check_agrees_with_brute_force(
+    check: Callable[..., list[Contradiction]], examples: int
+) -> None:
+    fifo = check is check_queue
+    is_right = is_queue if fifo else is_register
 
+    @settings(max_examples=examples, deadline=None)
+    @given(histories(fifo=fifo))
+    def agrees(history: Columns) -> None:
+        found = check(history)
+        assert (not found) == is_right(history), found
+        for contradiction in found:
+            assert fifo or len(contradiction.rows) <= 6
+            assert not is_right(history.rows(contradiction.rows)), contradiction
 
-@pytest.mark.nightly
-@settings(max_examples=1000, deadline=None)
-@given(histories(fifo=False))
-def test_the_register_check_agrees_with_brute_force_on_many_histories(history: Columns) -> None:
-    register_agrees(history)
-
-
-def queue_agrees(history: Columns) -> None:
-    found = check_queue(history)
-    assert (not found) == is_queue(history), found
-    for contradiction in found:
-        assert not is_queue(history.rows(contradiction.rows)), contradiction
-
-
-@settings(max_examples=500, deadline=None)
-@given(histories(fifo=True))
-# Two values for one dequeue of unknown outcome; and one that comes too late for an empty answer.
-@example(columns([(True, 1, 0, 1), (True, 2, 2, 3), (False, 0, 4, NEVER), (False, NOTHING, 5, 6)]))
-@example(columns([(True, 1, 0, 1), (False, NOTHING, 2, 3), (False, 0, 4, NEVER)]))
-def test_the_queue_check_agrees_with_brute_force(history: Columns) -> None:
-    queue_agrees(history)
-
-
-@pytest.mark.nightly
-@settings(max_examples=1500, deadline=None)
-@given(histories(fifo=True))
-def test_the_queue_check_agrees_with_brute_force_on_many_histories(history: Columns) -> None:
-    queue_agrees(history)
+    agrees()
+    for history in EXAMPLES if fifo else ():
+        assert (not check_queue(history)) == is_queue(history)
 
 
 def register_rules(*rows: tuple[bool, int, int, int]) -> set[register.Rule]:
