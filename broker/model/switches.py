@@ -117,9 +117,9 @@ class Switches:
     write into ZooKeeper meanwhile is lost."""
 
     opening_waits_for_isr: bool = True
-    """A new leader of the ZooKeeper era moves its high watermark to its log's end when the ISR that has all of
-    it is written, not before: a controller may take the partition over meanwhile (docs/protocol.md 2.15).
-    False is the bug ``migrate_early_watermark``."""
+    """A new leader that a controller may take over from (docs/protocol.md 2.15, KIP-866) moves its high
+    watermark to its log's end when the ISR that has all of it is written, not before. False is the bug
+    ``migrate_early_watermark``."""
 
     # --- the controller quorum -----------------------------------------------------------------------------
 

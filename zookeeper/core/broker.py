@@ -85,7 +85,7 @@ class ZookeeperBroker(Dispatcher):
             self.coordination,
             self.view,
             self._level,
-            waits_for_isr=later is None or later.switches.opening_waits_for_isr,
+            waits_for_isr=later is not None and later.switches.opening_waits_for_isr,
         )
         self._succession = None if later is None else Succession(ctx, self.coordination, self._level, later)
         self._elections = Elections(

@@ -37,7 +37,7 @@ class Leading:
         coordination: Coordination,
         view: View,
         level: ClusterLevel,
-        waits_for_isr: bool = True,
+        waits_for_isr: bool = False,
     ) -> None:
         """``waits_for_isr``: see ``Switches.opening_waits_for_isr``."""
         self._ctx = ctx
@@ -54,9 +54,7 @@ class Leading:
     # --- becoming leader -----------------------------------------------------------------------------------
 
     def begin(self, local: Local) -> None:
-        """Z48, up to the wait: the ISR is read once more. The high watermark becomes the log's end only when
-        the ISR is written that has all of it: before, a controller may take the partition over (KIP-866) and
-        elect a member of the former ISR, which lacks what a consumer would have read meanwhile."""
+        """Z48, up to the wait: the high watermark becomes the log's end; the ISR is read once more."""
         replica = local.replica
         replica.leader_id = self._ctx.config.node_id
         local.assigned, local.target, local.yielding = replica.replicas, (), False
