@@ -65,6 +65,7 @@ REGISTRY: dict[str, type] = {
     "clean_by_presence": lifecycle.CleanByPresence,
     "keep_clean_file": lifecycle.KeepCleanFile,
     "migrate_without_fence": lifecycle.MigrateWithoutFence,
+    "migrate_early_watermark": lifecycle.MigrateEarlyWatermark,
     "register_no_isr_change": lifecycle.RegisterWithoutIsrChange,
     "batch_fence": lifecycle.BatchFence,
     "no_broker_epoch": lifecycle.NoBrokerEpoch,

@@ -49,6 +49,16 @@ class MigrateWithoutFence(SwitchDefect):
     flips: ClassVar = {"fences_zookeeper": False}
 
 
+class MigrateEarlyWatermark(SwitchDefect):
+    """``migrate_early_watermark``: docs/protocol.md 2.15. A leader that is being opened has its high
+    watermark at its log's end already, and a controller takes the partition over.
+
+    Consumers read a record that the other members of the ISR do not have, and one of them leads next.
+    """
+
+    flips: ClassVar = {"opening_waits_for_isr": False}
+
+
 class RegisterWithoutIsrChange(RegistrationRules):
     """``register_no_isr_change``: B34, KAFKA-18106, KAFKA-18635. A new life is let in before the old one is
     fenced, and only its registration is written.

@@ -116,6 +116,11 @@ class Switches:
     ``migrate_without_fence``: brokers lead on until the controller takes their registration, and what they
     write into ZooKeeper meanwhile is lost."""
 
+    opening_waits_for_isr: bool = True
+    """A new leader that a controller may take over from (docs/protocol.md 2.15, KIP-866) moves its high
+    watermark to its log's end when the ISR that has all of it is written, not before. False is the bug
+    ``migrate_early_watermark``."""
+
     # --- the controller quorum -----------------------------------------------------------------------------
 
     remembers_vote: bool = True

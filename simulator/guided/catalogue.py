@@ -72,5 +72,6 @@ NO_SCENE: Mapping[str, str] = {
     "no_idempotence": _ORDER,
     "jepsen_2013": "its schedule on hosts also tells how a checkpoint of that time diverges",
     "migrate_without_fence": "needs ZooKeeper, and a controller that takes over",
+    "migrate_early_watermark": "needs ZooKeeper, and a controller that takes over",
 }
 """Why a schedule is told for the simulator alone, by its name."""

@@ -80,7 +80,13 @@ class ZookeeperBroker(Dispatcher):
             bridges=later is not None,
             obeys=later is None or later.switches.fences_zookeeper,
         )
-        self._leading = Leading(ctx, self.coordination, self.view, self._level)
+        self._leading = Leading(
+            ctx,
+            self.coordination,
+            self.view,
+            self._level,
+            waits_for_isr=later is not None and later.switches.opening_waits_for_isr,
+        )
         self._succession = None if later is None else Succession(ctx, self.coordination, self._level, later)
         self._elections = Elections(
             ctx, self.coordination, self.view, assigned, fetchers, self._leading, self._level

@@ -170,8 +170,8 @@ def test_z31_a_leader_opens_as_soon_as_the_survivors_have_caught_up(s: Stage) ->
 
 
 def test_z31_a_survivor_that_fetches_what_it_has_cut_opens_the_partition(s: Stage) -> None:
-    """The leader does not wait for LeaderElectionWaitTime, and its high watermark does not move before: a
-    controller may take the partition over meanwhile."""
+    """Its second fetch commits nothing, for the high watermark of a new leader is its log's end: the leader
+    looks at it all the same, and does not wait for LeaderElectionWaitTime."""
     s.commit(b"a")
     late = s.hold("FetchResponse", source=1, when=lambda m: _high_watermark(m) >= 2)
     s.acked(1, b"b")
@@ -181,14 +181,12 @@ def test_z31_a_survivor_that_fetches_what_it_has_cut_opens_the_partition(s: Stag
     s.until(lambda: s.elected in (2, 3), "elected", 10_000)
     s.run(500)
     assert s.leader is None, "it has read the ISR, and waits"
-    assert s.high_watermark(s.elected) < s.leo(s.elected), "the other member of the ISR lacks the last record"
     for hold in again:
         s.release(hold)
     began = s.world.now_ms
     s.until(lambda: s.leader is not None, "open")
     assert s.world.now_ms - began < 200
     assert s.isr == {2, 3}
-    assert s.high_watermark(s.elected) == s.leo(s.elected)
 
 
 def test_z30_z47_a_follower_cuts_its_log_to_its_high_watermark(s: Stage) -> None:

@@ -31,12 +31,21 @@ class Leading:
     open. ``on_progress``: something was committed, or a follower has come nearer. ``on_stop``: it leads no
     more."""
 
-    def __init__(self, ctx: Context, coordination: Coordination, view: View, level: ClusterLevel) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        coordination: Coordination,
+        view: View,
+        level: ClusterLevel,
+        waits_for_isr: bool = False,
+    ) -> None:
+        """``waits_for_isr``: see ``Switches.opening_waits_for_isr``."""
         self._ctx = ctx
         self._coordination = coordination
         self._terms = Terms(ctx, coordination)
         self._view = view
         self._level = level
+        self._waits_for_isr = waits_for_isr
         self.on_ruled_out: Callable[[Local, str], None] = lambda local, why: None  # noqa: ARG005
         self.on_open: Callable[[Local], None] = lambda local: None  # noqa: ARG005
         self.on_progress: Callable[[Local], None] = lambda local: None  # noqa: ARG005
@@ -45,14 +54,14 @@ class Leading:
     # --- becoming leader -----------------------------------------------------------------------------------
 
     def begin(self, local: Local) -> None:
-        """Z48, up to the wait: the ISR is read once more. The high watermark becomes the log's end only when
-        the ISR is written that has all of it: before, a controller may take the partition over (KIP-866) and
-        elect a member of the former ISR, which lacks what a consumer would have read meanwhile."""
+        """Z48, up to the wait: the high watermark becomes the log's end; the ISR is read once more."""
         replica = local.replica
         replica.leader_id = self._ctx.config.node_id
         local.assigned, local.target, local.yielding = replica.replicas, (), False
         local.isr_version, local.writing = NOT_READ, False
         local.commits = Commits(last=replica.log.leo, head_since_ms=self._ctx.now_ms)
+        if not self._waits_for_isr:
+            replica.set_high_watermark(replica.log.leo)
         replica.leader = LeaderState(frozenset(), frozenset(), replica.log.leo, open=False)
         leader.assigned(replica, replica.leader)
         self._read_sets(local)

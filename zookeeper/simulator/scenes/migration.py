@@ -9,7 +9,7 @@ from wrackline.simulator.guided.setting import CONTROLLER, Setting
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.zookeeper.core.administration import raise_level
-from wrackline.zookeeper.simulator.ensemble import ensemble_of
+from wrackline.zookeeper.simulator.ensemble import ZOOKEEPER, ensemble_of
 
 ZOOKEEPER_ERA = Setting(profile="zk08-kip101", upgrade_to="kip101", idempotent=False, lag_ms=1_000)
 
@@ -61,4 +61,42 @@ def leads_on(s: Stage) -> None:
     s.run(1_000)
 
 
-SCHEDULES = (leads_on,)
+@guided(
+    "migrate_early_watermark",
+    "2.15",
+    "I02",
+    setting=ZOOKEEPER_ERA,
+    hunted={"upgrade_to": "kip101"},
+)
+def opens_early(s: Stage) -> None:
+    """2.15. 2 alone has the last record of leader 1, which is gone, and wins the race in ZooKeeper. It waits
+    for 3, which is in the ISR and lacks that record, when the controller takes over."""
+    bridge(s)
+    s.commit(b"m1")
+    first = s.ready()
+    second, third = (node for node in sorted(s.world.brokers) if node != first)
+    s.cut(first, third)
+    s.write(first, b"tail")
+    s.until(lambda: s.leo(second) == s.leo(first), f"the record at {second}")
+    s.cut(second, third)
+    s.kill(first)
+    s.run(2_000)
+    s.cut(third, ZOOKEEPER)  # for less than its session
+
+    def is_opening() -> bool:
+        replica = s.replica(second)
+        return replica is not None and replica.leader is not None and not replica.leader.open
+
+    s.until(is_opening, f"{second} waits for {third}", 10_000)
+    s.mend(third, ZOOKEEPER)
+    hand_over(s)
+    s.run(1_000)
+    s.mend(second, third)
+    s.start(first)
+    s.mend(first, third)
+    s.until(lambda: s.leader is not None and s.isr == s.replicas, "all are in sync", 20_000)
+    s.produce(s.ready(), b"m2")
+    s.run(1_000)
+
+
+SCHEDULES = (leads_on, opens_early)
