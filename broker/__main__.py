@@ -66,8 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
         for name in settings.node.defects:
             logging.getLogger("broker").warning("DEFECT LOADED: %s. This broker is wrong on purpose.", name)
         return run(settings, rules)
-    except (config.ConfigError, StartError, DataDirError) as wrong:
-        print(f"wrackline-broker: {wrong}", file=sys.stderr)
+    except (config.ConfigError, StartError, DataDirError) as error:
+        print(f"wrackline-broker: {error}", file=sys.stderr)
         return EXIT_USAGE
 
 

@@ -35,8 +35,8 @@ def rules_of(settings: config.Settings) -> Rules:
     names = settings.node.defects
     try:
         rules = profile(settings.node.profile)
-    except ValueError as wrong:
-        raise config.ConfigError(str(wrong), key="profile") from wrong
+    except ValueError as error:
+        raise config.ConfigError(str(error), key="profile") from error
     named, servers = settings.node.profile, settings.shell.zookeeper_connect
     if not rules.switches.has_controller and servers is None:
         problem = (
@@ -61,45 +61,45 @@ def rules_of(settings: config.Settings) -> Rules:
         raise config.ConfigError(problem, key="controllers")
     try:
         return apply(rules, names) if names else rules
-    except ValueError as wrong:
-        raise config.ConfigError(str(wrong), key="defects") from wrong
+    except ValueError as error:
+        raise config.ConfigError(str(error), key="defects") from error
 
 
 def refusals(question: Mapping[str, Any]) -> list[Refusal]:
     """The first of each node (the same one once), then those of the topic. Raises KeyError, TypeError,
     ValueError for what is no question."""
-    found = [*map(_of_node, question["nodes"])]
+    result = [*map(_of_node, question["nodes"])]
     if topic := question.get("topic"):
-        found += _of_topic(TopicRules(), topic["name"], topic.get("configs", {}))
-    refused = [one for one in found if one is not None]
+        result += _of_topic(TopicRules(), topic["name"], topic.get("configs", {}))
+    refused = [one for one in result if one is not None]
     return [one for place, one in enumerate(refused) if one not in refused[:place]]
 
 
 def _of_node(text: str) -> Refusal | None:
     try:
         rules_of(config.parse(tomllib.loads(text)))
-    except config.ConfigError as wrong:
-        about = wrong.key if wrong.key in ("profile", "defects") else "config"
-        return {"about": about, "key": wrong.key, "problem": str(wrong)}
+    except config.ConfigError as error:
+        about = error.key if error.key in ("profile", "defects") else "config"
+        return {"about": about, "key": error.key, "problem": str(error)}
     return None
 
 
 def _of_topic(rules: TopicRules, name: str, configs: Mapping[str, str]) -> list[Refusal]:
-    found = []
+    result = []
     if problem := rules.name_error(name, ()):
-        found.append({"about": "topic", "key": "name", "problem": problem})
+        result.append({"about": "topic", "key": "name", "problem": problem})
     for key, value in configs.items():
         if problem := rules.config_error({key: value}):
-            found.append({"about": "topic config", "key": key, "problem": problem})
-    return found
+            result.append({"about": "topic config", "key": key, "problem": problem})
+    return result
 
 
 def main() -> int:
     try:
         answer = refusals(json.load(sys.stdin))
-    except (KeyError, TypeError, AttributeError, ValueError) as wrong:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         print(
-            f"wrackline.broker.check: not a question: {wrong!r}; docs of the module show one", file=sys.stderr
+            f"wrackline.broker.check: not a question: {error!r}; docs of the module show one", file=sys.stderr
         )
         return 2
     json.dump(answer, sys.stdout)

@@ -282,13 +282,13 @@ def _opened(
 def _scanned(
     executor: Executor | None, runs: Sequence[Run], wrong: Callable[[AnalysisError], None]
 ) -> list[Run]:
-    found = []
+    result = []
     for run, problem in scan_all(executor, runs):
         if problem is None:
-            found.append(run)
+            result.append(run)
         else:
             wrong(problem)
-    return found
+    return result
 
 
 def _judge(executor: Executor, runs: Sequence[Run], job: _Job) -> dict[Path, _Outcome]:
@@ -296,18 +296,18 @@ def _judge(executor: Executor, runs: Sequence[Run], job: _Job) -> dict[Path, _Ou
     and it is known which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
     try:
         return _judged(executor, runs, job)
-    except JudgeBroken as wrong:
-        raise JudgeBroken(_of_check(str(wrong))) from wrong
+    except JudgeBroken as error:
+        raise JudgeBroken(_of_check(str(error))) from error
     except AnalysisError:
         raise
-    except NO_HISTORY as wrong:
-        why = str(wrong) or type(wrong).__name__
-    except MemoryError as wrong:
+    except NO_HISTORY as error:
+        why = str(error) or type(error).__name__
+    except MemoryError as error:
         if not isinstance(executor, LocalExecutor):
             raise
-        raise TooLarge from wrong
-    except failures() as wrong:
-        why = _of_spark(wrong, runs)
+        raise TooLarge from error
+    except failures() as error:
+        why = _of_spark(error, runs)
     if len(runs) == 1:
         said = f"{runs[0].directory}: {_no_sense(why)}"
         return {runs[0].directory: _Outcome(Found(), Figures(), {}, said)}
@@ -354,12 +354,12 @@ def _judged(executor: Executor, runs: Sequence[Run], job: _Job) -> dict[Path, _O
     job.at(f"{_runs(runs)}: explaining what was found")
     rows = find(work)
     parts = repeat(()) if rows is None else rows.by_run(len(runs), ORDER, job.scratch)
-    found = [gather(part, run) for part, run in zip(parts, runs, strict=False)]
+    result = [gather(part, run) for part, run in zip(parts, runs, strict=False)]
     engine = {"name": executor.name, "seconds": round(time.monotonic() - began, 3)}
-    for number, one in enumerate(found):
+    for number, one in enumerate(result):
         one.unproven_read, one.unproven_unseen = work.unproven.get(number, (0, 0))
     return {
-        run.directory: _Outcome(found[number], work.figures[number], engine, work.problems.get(number, ""))
+        run.directory: _Outcome(result[number], work.figures[number], engine, work.problems.get(number, ""))
         for number, run in enumerate(runs)
     }
 

@@ -18,7 +18,7 @@ FINDINGS_FILE = "findings.parquet"
 
 def gather(batches: Iterable[pa.RecordBatch], run: Run) -> Found:
     """One file of findings in the run's directory, batch by batch."""
-    found = Found({name: {} for name in names()})
+    result = Found({name: {} for name in names()})
     with (
         whole_file(run.directory / FINDINGS_FILE) as part,
         pq.ParquetWriter(part, FINDINGS, compression="zstd") as writer,
@@ -26,8 +26,8 @@ def gather(batches: Iterable[pa.RecordBatch], run: Run) -> Found:
         for batch in batches:
             table = pa.Table.from_batches([batch]).select(FINDINGS.names).cast(FINDINGS)
             writer.write_table(table)
-            _count(found, table)
-    return found
+            _count(result, table)
+    return result
 
 
 def _count(found: Found, table: pa.Table) -> None:

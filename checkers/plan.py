@@ -236,21 +236,21 @@ def _judge_values(work: Work) -> None:
     sends are looked at, which few histories need."""
     if work.values is None:
         return
-    wanted = work.sorted(work.values, "part").mapped(work.task(tasks.by_value), SCHEMA).kept()
-    notes = _notes(wanted)
+    expected = work.sorted(work.values, "part").mapped(work.task(tasks.by_value), SCHEMA).kept()
+    notes = _notes(expected)
     if sum(one["unmatched"] for one in notes):
         both = work.values.union(work.ingested(tasks.SENDS))
-        wanted = work.sorted(both, "part").mapped(work.task(tasks.by_value), SCHEMA).kept()
-        notes = _notes(wanted)
+        expected = work.sorted(both, "part").mapped(work.task(tasks.by_value), SCHEMA).kept()
+        notes = _notes(expected)
     for one in notes:
         for run, seen, unseen in one["unproven"]:
             before = work.unproven.get(run, (0, 0))
             work.unproven[run] = (before[0] + seen, before[1] + unseen)
         work.count(one["marks"])
-    work.add(wanted.having("kind", (Kind.CANDIDATE,)))
+    work.add(expected.having("kind", (Kind.CANDIDATE,)))
     if any(one["unplaced"] for one in notes):
         in_final = (Kind.IN_FINAL,)
-        work.unplaced = wanted.having("kind", in_final).union(work.facts.having("kind", in_final))
+        work.unplaced = expected.having("kind", in_final).union(work.facts.having("kind", in_final))
         if any(one["acked_without_offset"] for one in notes):
             work.unplaced = work.unplaced.union(work.ingested(tasks.ENDS))
 
@@ -299,8 +299,8 @@ def _walk(work: Work) -> None:
             continue
         given = work.executor.given(work.check_context)
         events = _events(work, runs, finding.events_for(given, walk.reads, walk.parts))
-        found = events.mapped(finding.walked(given, walk), finding.FOUND).kept()
-        for batch in found.having("rank", (finding.FIGURE,)).batches():
+        result = events.mapped(finding.walked(given, walk), finding.FOUND).kept()
+        for batch in result.having("rank", (finding.FIGURE,)).batches():
             for row in batch.select(["run", "explanation"]).to_pylist():
                 figure, figures = finding.figure_in(row["explanation"]), work.figures[row["run"]]
                 if figure.kind == "group":
@@ -308,7 +308,7 @@ def _walk(work: Work) -> None:
                     figures.groups[figure.name] = (count, different)
                 else:
                     figures.transactions[figure.name] = TransactionEnds(*figure.counts)
-        work.found.append(found.having("rank", work.check_context.ranks.values()))
+        work.found.append(result.having("rank", work.check_context.ranks.values()))
 
 
 def _is_walked(walk: Walk, run: Run, number: int, work: Work) -> bool:
@@ -334,11 +334,11 @@ def _read_words(work: Work) -> None:
         indexes.setdefault(packed.owner >> 32, set()).update(note["index"])
         if note["values"]:
             values[packed.owner] = note["values"]
-    wanted = {run: np.array(sorted(some)[:MOST_WORDS]) for run, some in indexes.items() if some}
+    expected = {run: np.array(sorted(some)[:MOST_WORDS]) for run, some in indexes.items() if some}
     words: dict[int, dict[int, Words]] = {}
-    if wanted:
-        some = work.source.having("run", wanted.keys())
-        for packed in _collected(some.mapped(finding.words_of(given(wanted)), SCHEMA)):
+    if expected:
+        some = work.source.having("run", expected.keys())
+        for packed in _collected(some.mapped(finding.words_of(given(expected)), SCHEMA)):
             row = packed.note()
             of_run = words.setdefault(-1 - packed.owner, {})
             of_run[row["index"]] = Words(row["node"], row["error"], row["extra"])
@@ -402,16 +402,16 @@ def _splits(executor: Executor, runs: Sequence[Run], partners: Mapping[int, Mapp
 def scan_all(executor: Executor | None, runs: Sequence[Run]) -> Iterator[tuple[Run, AnalysisError | None]]:
     """Completes runs that were opened; each with what is wrong with it, if something is. ``executor``: None
     to read them here."""
-    found: dict[int, list[SplitSummary]] = {number: [] for number in range(len(runs))}
+    result: dict[int, list[SplitSummary]] = {number: [] for number in range(len(runs))}
     if executor is None:
         local: Iterable[SplitSummary] = map(scanned_split, _splits_of(runs))
     else:
         rows = _splits(executor, runs, {}).mapped(tasks.scans, SCHEMA)
         local = (SplitSummary.from_json(packed.data) for packed in _collected(rows))
     for one in local:
-        found[one.run].append(one)
+        result[one.run].append(one)
     for number, run in enumerate(runs):
         try:
-            yield scanned(run, found[number]), None
-        except AnalysisError as wrong:
-            yield run, wrong
+            yield scanned(run, result[number]), None
+        except AnalysisError as error:
+            yield run, error

@@ -71,8 +71,8 @@ class JavaConsumer:
         if not self._kept:
             try:
                 self._kept = [_fetched(record) for record in self._handle.poll(self._kafka.ms(wait_s))]
-            except self._kafka.jpype.JException as wrong:
-                thrown = self._kafka.thrown(wrong)
+            except self._kafka.jpype.JException as error:
+                thrown = self._kafka.thrown(error)
                 self._broken = self._broken or thrown.fatal
                 return Polled([], thrown.name, thrown.position_lost, {})
         records, self._kept = self._kept[:limit], self._kept[limit:]
@@ -82,12 +82,12 @@ class JavaConsumer:
     def _ends_met(self) -> dict[int, int]:
         """A fetch has told how far it is to the end, and it is no way. Unlike the last record's offset the
         position lies behind markers of transactions too."""
-        found = {}
+        result = {}
         for place in self._taken:
             lag = self._handle.currentLag(place)
             if lag.isPresent() and lag.getAsLong() == 0:
-                found[int(place.partition())] = int(self._handle.position(place, self._kafka.ms(ASK_S)))
-        return found
+                result[int(place.partition())] = int(self._handle.position(place, self._kafka.ms(ASK_S)))
+        return result
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
         place, wait = self._kafka.place(topic, partition), self._kafka.ms(self._client.end_timeout_ms / 1e3)
@@ -109,17 +109,17 @@ class JavaConsumer:
             self._unanswered = True
             told = self._handle.committed(asked, wait)
             self._unanswered = False
-        found = {}
+        result = {}
         for partition in partitions:
             one = told.get(self._kafka.place(topic, partition))
-            found[partition] = -1 if one is None else int(one.offset())
-        return found
+            result[partition] = -1 if one is None else int(one.offset())
+        return result
 
     def close(self) -> None:
         try:
             self._handle.close(self._kafka.ms(0))
-        except self._kafka.jpype.JException as wrong:
-            log.debug("%s", wrong)
+        except self._kafka.jpype.JException as error:
+            log.debug("%s", error)
         self._forget()
 
     def _forget(self) -> None:

@@ -63,8 +63,8 @@ def started() -> Any:
             jpype.config.destroy_jvm = False
             try:
                 jpype.startJVM(path, *OPTIONS, classpath=[], interrupt=False)
-            except (OSError, RuntimeError) as wrong:
-                raise Unavailable(f"the JVM {path} does not start: {wrong}") from wrong
+            except (OSError, RuntimeError) as error:
+                raise Unavailable(f"the JVM {path} does not start: {error}") from error
             atexit.register(_end_all)
     return jpype
 
@@ -141,10 +141,10 @@ class Kafka:
         self.enter()
         try:
             return self.named(f"{_CLIENTS}.{kind}")(self.map(config), *extra)
-        except self.jpype.JException as wrong:
-            thrown = self.thrown(wrong)
+        except self.jpype.JException as error:
+            thrown = self.thrown(error)
             why = thrown.cause.said if thrown.cause is not None else thrown.said
-            raise RefusedSetting(" ".join(why.split())) from wrong
+            raise RefusedSetting(" ".join(why.split())) from error
 
     def enter(self) -> None:
         """This thread's class loader is that of the library. A thread that is known to Java would keep the
@@ -198,14 +198,14 @@ class Kafka:
         """Raises ClientError in the place of Java's exceptions."""
         try:
             yield
-        except self.jpype.JException as wrong:
-            raise error_of(self.thrown(wrong)) from wrong
+        except self.jpype.JException as error:
+            raise error_of(self.thrown(error)) from error
 
     def field(self, of: Any, name: str) -> Any:
         """A private field of an object."""
-        found = of.getClass().getDeclaredField(name)
-        found.setAccessible(True)
-        return found.get(of)
+        result = of.getClass().getDeclaredField(name)
+        result.setAccessible(True)
+        return result.get(of)
 
     def has_method(self, of: Any, name: str) -> bool:
         return any(method.getName() == name for method in of.getClass().getDeclaredMethods())

@@ -60,13 +60,13 @@ class Java:
         """Raises Unavailable."""
         with _loading:
             if self._version not in _loaded:
-                found = ClientStore().find(self._version)
-                if found is None:
+                result = ClientStore().find(self._version)
+                if result is None:
                     raise Unavailable(
                         f"kafka-clients {self._version} is not installed on this machine: "
                         f"`wrackline get kafka --client {self._version}` does it"
                     )
-                _loaded[self._version] = Kafka(self._version, found.jars)
+                _loaded[self._version] = Kafka(self._version, result.jars)
             return _loaded[self._version]
 
     def producer(self, bootstrap: str, settings: Settings) -> JavaProducer:
@@ -102,14 +102,14 @@ class Java:
         try:
             producer.init_transactions(PROBE_TXN_MS / 1e3)
             producer.begin_transaction()
-            found = _agreed(kafka, producer.handle)
+            result = _agreed(kafka, producer.handle)
             with suppress(ClientError):
                 producer.abort_transaction(PROBE_TXN_MS / 1e3)
         except ClientError:
             return None
         finally:
             producer.close()
-        return found
+        return result
 
 
 def _agreed(kafka: Kafka, handle: Any) -> int | None:

@@ -105,8 +105,8 @@ class JavaMember(JavaConsumer):
         options = self._kafka.named(CLOSE_OPTIONS).groupMembershipOperation(what)
         try:
             self._handle.close(options.withTimeout(self._kafka.ms(CLOSE_S if leave else 0)))
-        except self._kafka.jpype.JException as wrong:
-            log.debug("%s", wrong)
+        except self._kafka.jpype.JException as error:
+            log.debug("%s", error)
         self._forget()
 
 

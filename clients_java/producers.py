@@ -62,8 +62,8 @@ class JavaProducer(ProducerOfOperations):
             )
             try:
                 self._handle.send(outgoing, self._reporter(pending, place))
-            except kafka.jpype.JException as wrong:
-                thrown = kafka.thrown(wrong)
+            except kafka.jpype.JException as error:
+                thrown = kafka.thrown(error)
                 self._broken = self._broken or thrown.fatal
                 pending.settle(place, outcomes.refused(thrown.name))
 
@@ -101,8 +101,8 @@ class JavaProducer(ProducerOfOperations):
         transaction by itself."""
         try:
             self._handle.close(self._kafka.ms(0))
-        except self._kafka.jpype.JException as wrong:
-            log.debug("%s", wrong)
+        except self._kafka.jpype.JException as error:
+            log.debug("%s", error)
         closed(self)
 
     def end(self) -> None:
@@ -122,10 +122,10 @@ class JavaTransactionalProducer(JavaProducer):
     def _call(self, method: Callable[..., Any], *arguments: Any) -> None:
         try:
             method(*arguments)
-        except self._kafka.jpype.JException as wrong:
-            thrown = self._kafka.thrown(wrong)
+        except self._kafka.jpype.JException as error:
+            thrown = self._kafka.thrown(error)
             self._broken = self._broken or thrown.fatal
-            raise errors.error_of(thrown) from wrong
+            raise errors.error_of(thrown) from error
 
     def init_transactions(self, timeout_s: float) -> None:  # noqa: ARG002
         self._call(self._handle.initTransactions)

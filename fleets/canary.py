@@ -250,8 +250,8 @@ class Canaries:
         read = f"cd {shlex.quote(life.folder)} && cat token && cat [0-9]*; true"
         try:
             listing = self._fleet.remote(host).run(read).stdout
-        except FleetError as wrong:
-            return CanaryLoss(host.name, problem=f"what it left cannot be read: {wrong}")
+        except FleetError as error:
+            return CanaryLoss(host.name, problem=f"what it left cannot be read: {error}")
         if listing.partition("\n")[0] != life.token:
             why = "what it had synced is not there: another disk, or somebody removed it"
             return CanaryLoss(host.name, problem=why)
@@ -275,8 +275,8 @@ class Canaries:
         try:
             # Killed, it may still be about to make a file.
             self._fleet.remote(host).run(f"{kill}rm -rf {base} || {{ sleep 0.5; rm -rf {base}; }}")
-        except FleetError as wrong:
-            return f"{host.name}: the canary's files could not be removed: {wrong}"
+        except FleetError as error:
+            return f"{host.name}: the canary's files could not be removed: {error}"
         return None
 
     # -- the thread of one canary ----------------------------------------------------------------------------
@@ -290,8 +290,8 @@ class Canaries:
         )
         try:
             stream = self._fleet.remote(host).follow(command, timeout_s=START_S)
-        except FleetError as wrong:
-            life.end(str(wrong))
+        except FleetError as error:
+            life.end(str(error))
             return
         try:
             _hear_all(stream, life)

@@ -167,8 +167,8 @@ class Record:
             return ""
         if self.as_expected and self.verdict is not Verdict.REPRODUCED:
             return f"as expected: {self.verdict.value}"
-        wrong = self.verdict in GOOD and not self.good
-        return f"not as expected: {self.verdict.value}" if wrong else self.verdict.value
+        error = self.verdict in GOOD and not self.good
+        return f"not as expected: {self.verdict.value}" if error else self.verdict.value
 
     @property
     def is_smaller(self) -> bool:
@@ -241,9 +241,9 @@ def known_incidents(place: Path | UPath) -> dict[str, str]:
         said = yaml.load((UPath(place) / KNOWN).read_bytes(), _LOADER) or {}
     except FileNotFoundError:
         return {}
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as wrong:
-        why = " ".join(str(wrong).split())
-        raise NotKnown(f"{place}/{KNOWN}: cannot be read: {why}; a line is i-0a1b2c3d4e: LINK") from wrong
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split())
+        raise NotKnown(f"{place}/{KNOWN}: cannot be read: {why}; a line is i-0a1b2c3d4e: LINK") from error
     if not isinstance(said, dict):
         raise NotKnown(f"{place}/{KNOWN}: is no list of lines such as i-0a1b2c3d4e: LINK")
     for name, link in said.items():
@@ -257,8 +257,8 @@ def known_incidents(place: Path | UPath) -> dict[str, str]:
 def records(where: str | Path) -> list[Record]:
     """Every run below a folder or an fsspec address, oldest first; empty when there is none. Raises OSError
     when the place itself cannot be listed."""
-    found = [record(folder, night) for folder, night in folders(where)]
-    return sorted(found, key=lambda one: (one.started_at or one.run, one.run))
+    result = [record(folder, night) for folder, night in folders(where)]
+    return sorted(result, key=lambda one: (one.started_at or one.run, one.run))
 
 
 def in_json(found: Iterable[Record]) -> str:
@@ -290,8 +290,8 @@ def record(folder: UPath | Path, night: Night | None = None) -> Record:
         for name in files:
             try:
                 _record(folder, night, {}, [], **{name: files[name]})
-            except _NOT_AS_WRITTEN as wrong:
-                trouble.append(f"{name}.json: not as it is written here: {wrong}")
+            except _NOT_AS_WRITTEN as error:
+                trouble.append(f"{name}.json: not as it is written here: {error}")
                 files[name] = {}
         return _record(folder, night, failure, trouble, **files)
 
@@ -410,8 +410,8 @@ def _json(path: UPath, trouble: list[str]) -> dict[str, Any]:
         content = orjson.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except (OSError, orjson.JSONDecodeError) as wrong:
-        trouble.append(f"{path.name}: not readable: {wrong}")
+    except (OSError, orjson.JSONDecodeError) as error:
+        trouble.append(f"{path.name}: not readable: {error}")
         return {}
     if not isinstance(content, dict):
         trouble.append(f"{path.name}: not a JSON object")
@@ -422,8 +422,8 @@ def _json(path: UPath, trouble: list[str]) -> dict[str, Any]:
 def _seal_broken(folder: UPath, verdict: Mapping[str, Any]) -> str:
     try:
         return why_broken(folder, verdict)
-    except OSError as wrong:
-        return f"the seal of verdict.json cannot be checked: {wrong}"
+    except OSError as error:
+        return f"the seal of verdict.json cannot be checked: {error}"
 
 
 def _state(folder: UPath, *, judged: bool, failed: bool, trouble: Iterable[str]) -> State:
@@ -480,7 +480,7 @@ def _metrics(verdict: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str
     latency, load = metrics.get("latency") or {}, metrics.get("load") or {}
     parts = (latency.get("before"), latency.get("faults"), load.get("main"))
     before, during, main = (part or {} for part in parts)
-    found = {
+    result = {
         "acknowledged": counts.get("acked_records"),
         "read": counts.get("read_records"),
         "operations": counts.get("operations"),
@@ -494,4 +494,4 @@ def _metrics(verdict: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str
         "seconds": _seconds(metrics),
         "judged_in_s": (verdict.get("engine") or {}).get("seconds"),
     }
-    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in result.items() if isinstance(value, int | float)}

@@ -55,20 +55,20 @@ class History:
 
     def control(self) -> list[Event]:
         """Rows of the nemesis and of the runner, in order."""
-        wanted = ds.field("process").isin([NEMESIS, CONTROL])
-        found: list[Event] = []
-        for batch in self.scan(wanted):
-            found += [excerpt.event for excerpt in _excerpts(batch)]
-            if len(found) >= CONTROL_ROWS:
+        expected = ds.field("process").isin([NEMESIS, CONTROL])
+        result: list[Event] = []
+        for batch in self.scan(expected):
+            result += [excerpt.event for excerpt in _excerpts(batch)]
+            if len(result) >= CONTROL_ROWS:
                 break
-        return sorted(found[:CONTROL_ROWS], key=lambda event: event.index)
+        return sorted(result[:CONTROL_ROWS], key=lambda event: event.index)
 
     def rates(self) -> list[dict[str, Any]]:
         """Completions of clients per second and kind, in the shape of ``seconds`` in metrics.json (without
         latencies): what a run that was never judged can still show."""
         counts: dict[tuple[int, str], dict[str, int]] = {}
-        wanted = (ds.field("process") >= 0) & (ds.field("type") != Type.INVOKE.value)
-        for batch in self.scan(wanted, columns=["time_ns", "f", "type"]):
+        expected = (ds.field("process") >= 0) & (ds.field("type") != Type.INVOKE.value)
+        for batch in self.scan(expected, columns=["time_ns", "f", "type"]):
             second = pc.divide(batch.column("time_ns"), 1_000_000_000)
             table = pa.table({"t": second, "f": batch.column("f"), "type": batch.column("type")})
             for row in table.group_by(["t", "f", "type"]).aggregate([("t", "count")]).to_pylist():
@@ -90,9 +90,11 @@ class History:
         open_: dict[int, list[Event]] = {}
         for invoke in invokes:
             open_.setdefault(invoke.process, []).append(invoke)
-        wanted = ds.field("process").isin(sorted(open_)) & (ds.field("index") > min(e.index for e in invokes))
+        expected = ds.field("process").isin(sorted(open_)) & (
+            ds.field("index") > min(e.index for e in invokes)
+        )
         nearest: dict[int, int] = {}
-        for batch in self.scan(wanted, columns=["index", "process"]):
+        for batch in self.scan(expected, columns=["index", "process"]):
             processes, indexes = batch.column("process").to_numpy(), batch.column("index").to_numpy()
             for process, waiting in open_.items():
                 own = np.sort(indexes[processes == process])
@@ -117,11 +119,11 @@ class History:
             ended.setdefault((event.process, event.f), []).append(event.index)
         if not ended:
             return {}
-        found: dict[int, int] = {}
-        wanted = ds.field("process").isin(sorted({process for process, _ in ended}))
-        wanted &= ds.field("type") == Type.INVOKE.value
-        wanted &= ds.field("index") < max(max(own) for own in ended.values())
-        for batch in self.scan(wanted, columns=["index", "process", "f"]):
+        result: dict[int, int] = {}
+        expected = ds.field("process").isin(sorted({process for process, _ in ended}))
+        expected &= ds.field("type") == Type.INVOKE.value
+        expected &= ds.field("index") < max(max(own) for own in ended.values())
+        for batch in self.scan(expected, columns=["index", "process", "f"]):
             processes, indexes = batch.column("process").to_numpy(), batch.column("index").to_numpy()
             kinds = batch.column("f").to_numpy(zero_copy_only=False)
             for (process, f), waiting in ended.items():
@@ -129,8 +131,8 @@ class History:
                 for index in waiting if len(own) else ():
                     at = int(np.searchsorted(own, index)) - 1
                     if at >= 0:
-                        found[index] = max(int(own[at]), found.get(index, -1))
-        return found
+                        result[index] = max(int(own[at]), result.get(index, -1))
+        return result
 
     def between(self, begin_ns: int, end_ns: int, limit: int) -> list[Excerpt]:
         """Events of clients in a window: completions of every operation that overlaps it, and the invocations
@@ -138,15 +140,15 @@ class History:
         time, latency = ds.field("time_ns"), ds.field("latency_ns")
         in_window = (time >= begin_ns) & (time <= end_ns)
         overlaps = (time > end_ns) & (time <= end_ns + LONGEST_OPERATION_NS) & (time - latency <= end_ns)
-        wanted = (ds.field("process") >= 0) & (
+        expected = (ds.field("process") >= 0) & (
             in_window | (overlaps & (ds.field("type") != Type.INVOKE.value))
         )
-        found: list[Excerpt] = []
-        for batch in self.scan(wanted):
-            found += _excerpts(batch.slice(0, limit - len(found)))
-            if len(found) >= limit:
+        result: list[Excerpt] = []
+        for batch in self.scan(expected):
+            result += _excerpts(batch.slice(0, limit - len(result)))
+            if len(result) >= limit:
                 break
-        return found
+        return result
 
     def scan(self, wanted: pc.Expression, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
         batches = self._dataset.to_batches(
@@ -183,11 +185,11 @@ def _excerpts(batch: pa.RecordBatch) -> list[Excerpt]:
 def _ranges(values: pa.StructArray) -> tuple[tuple[int, int, int, int], ...]:
     partitions = values.field("partition").to_numpy(zero_copy_only=False)
     offsets = values.field("offset").to_numpy(zero_copy_only=False)
-    found = []
+    result = []
     for partition in np.unique(partitions)[:KEPT_RECORDS]:
         own = offsets[partitions == partition]
-        found.append((int(partition), len(own), int(own.min()), int(own.max())))
-    return tuple(found)
+        result.append((int(partition), len(own), int(own.min()), int(own.max())))
+    return tuple(result)
 
 
 def record_of(item: Mapping[str, Any]) -> Record:
@@ -199,7 +201,7 @@ def decode_extra(text: str | None) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        found = orjson.loads(text)
+        result = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}

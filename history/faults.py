@@ -33,14 +33,14 @@ def happened(run_dir: Path) -> list[Happened]:
     """The faults that were in force, in the order of their beginnings; nodes that died by themselves are
     none. A fault that the end of the record cut short ends there. Raises HistoryError."""
     columns = ["process", "f", "time_ns", "extra"]
-    wanted = [("process", "in", [NEMESIS, CONTROL])]
+    expected = [("process", "in", [NEMESIS, CONTROL])]
     rows: list[dict[str, Any]] = []
     for path in history_files(run_dir):
-        rows += pq.read_table(path, columns=columns, filters=wanted).to_pylist()
+        rows += pq.read_table(path, columns=columns, filters=expected).to_pylist()
     rows.sort(key=lambda row: row["time_ns"])
     main_ns: int | None = None
     begun: dict[str, dict[str, Any]] = {}
-    found: list[Happened] = []
+    result: list[Happened] = []
     for row in rows:
         extra = orjson.loads(row["extra"] or "{}")
         if row["process"] == CONTROL:
@@ -55,12 +55,12 @@ def happened(run_dir: Path) -> list[Happened]:
             case "active" if extra["id"] in begun:
                 begun[extra["id"]]["active"] = True
             case "undo" if (one := begun.pop(extra["id"], None)) and one.get("active"):
-                found.append(_one(one, row["time_ns"], main_ns))
+                result.append(_one(one, row["time_ns"], main_ns))
     last_ns = rows[-1]["time_ns"] if rows else 0
-    found += [_one(one, last_ns, main_ns) for one in begun.values() if one.get("active")]
+    result += [_one(one, last_ns, main_ns) for one in begun.values() if one.get("active")]
     if main_ns is None:
         raise HistoryError(f"{run_dir}: the run had no main phase, so no fault happened in it")
-    return sorted(found, key=lambda one: (one.at_s, one.id))
+    return sorted(result, key=lambda one: (one.at_s, one.id))
 
 
 def _one(begun: Mapping[str, Any], ends_ns: int, main_ns: int | None) -> Happened:

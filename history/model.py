@@ -314,5 +314,5 @@ class RunInfo:
             if fields.get("plan") is not None:
                 fields["plan"] = PlanInfo(**fields["plan"])
             return cls(**fields)
-        except (KeyError, TypeError) as wrong:
-            raise ValueError(f"run information is incomplete: {wrong}") from wrong
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"run information is incomplete: {error}") from error

@@ -55,9 +55,9 @@ class Offsets:
 
     def from_on(self, start: int) -> Offsets:
         """Returns the offsets that are not below ``start``."""
-        found = Offsets()
-        found._there = bytearray(max(0, min(start, len(self._there)))) + self._there[max(start, 0) :]
-        return found
+        result = Offsets()
+        result._there = bytearray(max(0, min(start, len(self._there)))) + self._there[max(start, 0) :]
+        return result
 
     def intervals(self) -> Intervals:
         import numpy as np
@@ -76,9 +76,9 @@ class Offsets:
 
 
 def _of(there: Bytes) -> Offsets:
-    found = Offsets()
-    found._there = bytearray(there.tobytes())
-    return found
+    result = Offsets()
+    result._there = bytearray(there.tobytes())
+    return result
 
 
 def spelt(intervals: Intervals, most: int = 3) -> str:

@@ -70,6 +70,6 @@ class RetryUntil(Generic[Peer]):
                 try:
                     with self.connect(peer, min(left, self.ask_s)) as connection:
                         return ask(connection)
-                except ProtocolError as wrong:
-                    last = f"{self.name(peer)}: {wrong}"
+                except ProtocolError as error:
+                    last = f"{self.name(peer)}: {error}"
             time.sleep(self.pause_s)

@@ -45,8 +45,8 @@ class Scram:
         said = _attributes(answer)
         try:
             nonce, salt, rounds = said["r"], base64.b64decode(said["s"], validate=True), int(said["i"])
-        except (KeyError, ValueError, binascii.Error) as wrong:
-            raise ScramError("the broker's first answer is no SCRAM message") from wrong
+        except (KeyError, ValueError, binascii.Error) as error:
+            raise ScramError("the broker's first answer is no SCRAM message") from error
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise ScramError("the broker answered to another nonce")
         if not FEWEST <= rounds <= MOST:

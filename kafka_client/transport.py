@@ -107,18 +107,18 @@ class Transport:
         try:
             self._socket.sendall(self._frame(payload))
             body = self._read_frame()
-        except OSError as wrong:
+        except OSError as error:
             self.close()
-            kind = HungUp if isinstance(wrong, ConnectionError) else NoAnswer
-            raise kind(self.address, name, wrong) from wrong
+            kind = HungUp if isinstance(error, ConnectionError) else NoAnswer
+            raise kind(self.address, name, error) from error
         try:
             header, at = entity_reader(answer.__header_schema__)(body, 0)
             if header.correlation_id != self._correlation:
                 raise ProtocolError(f"{name} to {self.address}: the answer belongs to another request")
             response, _ = entity_reader(answer)(body, at)
-        except (SerialError, ValueError, KeyError, IndexError, OverflowError) as wrong:
+        except (SerialError, ValueError, KeyError, IndexError, OverflowError) as error:
             self.close()
-            raise ProtocolError(f"{name} to {self.address}: malformed answer: {wrong}") from wrong
+            raise ProtocolError(f"{name} to {self.address}: malformed answer: {error}") from error
         return response
 
     def _frame(self, payload: RequestPayload) -> bytes:
@@ -165,8 +165,8 @@ class Transport:
         """Connects. Raises AuthenticationError, ProtocolError."""
         try:
             self._socket = self._secured(socket.create_connection(self._place, timeout=self._timeout_s))
-        except OSError as wrong:
-            raise ProtocolError(f"cannot connect to {self.address}: {wrong}") from wrong
+        except OSError as error:
+            raise ProtocolError(f"cannot connect to {self.address}: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._security.sasl:
             try:
@@ -182,17 +182,17 @@ class Transport:
             return plain
         try:
             return context.wrap_socket(plain, server_hostname=self._place[0])
-        except OSError as wrong:
+        except OSError as error:
             plain.close()
-            if isinstance(wrong, ssl.SSLCertVerificationError):
+            if isinstance(error, ssl.SSLCertVerificationError):
                 raise AuthenticationError(
-                    f"{self.address} has a certificate that is not believed: {wrong.verify_message}; see "
+                    f"{self.address} has a certificate that is not believed: {error.verify_message}; see "
                     "that ssl.ca_location is the file of who signed it, and names the host as bootstrap does"
-                ) from wrong
-            if isinstance(wrong, ssl.SSLError):
+                ) from error
+            if isinstance(error, ssl.SSLError):
                 raise AuthenticationError(
-                    f"{self.address} does not speak TLS with us: {wrong.reason or wrong}"
-                ) from wrong
+                    f"{self.address} does not speak TLS with us: {error.reason or error}"
+                ) from error
             raise
 
     def _authenticate(self) -> None:
@@ -212,8 +212,8 @@ class Transport:
         exchange = Scram(mechanism, name, password)
         try:
             exchange.verify(self._send_sasl(exchange.final(self._send_sasl(exchange.first()))))
-        except ScramError as wrong:
-            raise AuthenticationError(f"{self.address}: {mechanism}: {wrong}") from wrong
+        except ScramError as error:
+            raise AuthenticationError(f"{self.address}: {mechanism}: {error}") from error
 
     def _send_sasl(self, message: bytes) -> bytes:
         answer = self.request(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse)

@@ -37,13 +37,13 @@ class Healer:
                 for node, found in [(node, pool.submit(check, node)) for node in self._system.nodes]:
                     try:
                         repairs += found.result()
-                    except (FleetError, DeployError) as wrong:
-                        problems.append(f"{node.host.name}: {wrong}")
+                    except (FleetError, DeployError) as error:
+                        problems.append(f"{node.host.name}: {error}")
         if isinstance(self._fleet, ClientsSide):
             try:
                 repairs += what_is_left(self._fleet.clients)
-            except FleetError as wrong:
-                problems.append(str(wrong))
+            except FleetError as error:
+                problems.append(str(error))
         if problems:
             raise NemesisError("the fleet could not be healed: " + "; ".join(problems))
         return repairs

@@ -59,11 +59,11 @@ async def injected(
     try:
         try:
             fault = injection.fault = by_command.here(stage.system, fault)
-            found = await stage.context(fault_id, hosts)
-            commands = fault.commands(found)
-            context = found  # only of what can be done there may be a proof
-        except (FaultError, DeployError, FleetError) as wrong:
-            injection.failure = str(wrong)
+            result = await stage.context(fault_id, hosts)
+            commands = fault.commands(result)
+            context = result  # only of what can be done there may be a proof
+        except (FaultError, DeployError, FleetError) as error:
+            injection.failure = str(error)
         else:
             stage.in_force(fault_id, commands.lasting)
             injection.probe_log = ProbeLog(do=await stage.run(commands.do))
@@ -83,9 +83,9 @@ async def injected(
 async def look_again(stage: Stage) -> None:
     """When no fault is in force any more: at what could not be told of one when it ended, since a host had no
     power or another fault was in force. It is recorded."""
-    for fault_id, name, found in await stage.restorer.look_again():
-        extra = {"id": fault_id, "phase": "restored", "restored": found.restored is True}
-        stage.record(name, {**extra, "restoration": found.text})
+    for fault_id, name, result in await stage.restorer.look_again():
+        extra = {"id": fault_id, "phase": "restored", "restored": result.restored is True}
+        stage.record(name, {**extra, "restoration": result.text})
 
 
 @asynccontextmanager
@@ -128,7 +128,7 @@ async def _undo(stage: Stage, injection: Injection, context: FaultContext, comma
     stage.in_force(injection.id, None)
     done = await stage.run(commands.undo, undoing=True)
     injection.probe_log = replace(injection.probe_log, undo=done)
-    found, injection.probe_log = await stage.restorer.look(
+    result, injection.probe_log = await stage.restorer.look(
         injection.fault, context, commands, injection.probe_log
     )
     stage.restorer.live.discard(injection.id)
@@ -140,7 +140,7 @@ async def _undo(stage: Stage, injection: Injection, context: FaultContext, comma
         proof = Proof(False, "it was never in force", lost, told.damaged)
     else:
         proof = injection.fault.prove(context, injection.probe_log)
-    _record(stage, injection, "ended", proof, found)
+    _record(stage, injection, "ended", proof, result)
 
 
 def settings_of(fault: Fault) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class Restorer:
     async def look_again(self) -> list[tuple[str, str, Restoration]]:
         """When no fault is in force any more: id and name of each of which nobody could tell before."""
         doubtful, self._doubtful = self._doubtful, []
-        found = await asyncio.gather(
+        result = await asyncio.gather(
             *(
                 self.look(fault, scene, commands, replace(trail, late=True))
                 for fault, scene, commands, trail in doubtful
@@ -111,7 +111,7 @@ class Restorer:
         )
         return [
             (scene.fault_id, fault.name, restoration)
-            for (fault, scene, _, _), (restoration, _) in zip(doubtful, found, strict=True)
+            for (fault, scene, _, _), (restoration, _) in zip(doubtful, result, strict=True)
         ]
 
 
@@ -153,13 +153,13 @@ def _remains(fault: Fault, scene: FaultContext, trail: ProbeLog, seen: Sequence[
 
 
 def _nodes(scene: FaultContext, seen: Mapping[str, str], dark: set[str]) -> list[str]:
-    wrong = []
+    error = []
     for one in scene.targets:
         state = seen.get(one.host, "")
         if one.host in dark or one.host == CLIENTS or not state:
             continue
         if state == NOBODY:
-            wrong.append(f"node {one.node_id} on {one.host} does not run")
+            error.append(f"node {one.node_id} on {one.host} does not run")
         elif state.endswith(STOPPED):
-            wrong.append(f"process {state.split()[0]} on {one.host} is stopped")
-    return wrong
+            error.append(f"process {state.split()[0]} on {one.host} is stopped")
+    return error

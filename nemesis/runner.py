@@ -248,13 +248,13 @@ class Nemesis:
         what = coordinator_of(role)
         if what is None or not isinstance(self._system, Coordinated):
             return {}
-        ask, found = self._system.coordinator, set()
+        ask, result = self._system.coordinator, set()
         for name in self._coordinated.get(what, ()):
             try:
-                found.add(await self._stage.in_thread(lambda name=name: ask(what, name, timeout_s=2.0)))
+                result.add(await self._stage.in_thread(lambda name=name: ask(what, name, timeout_s=2.0)))
             except DeployError as nobody:
                 log.info("nobody says who coordinates %s %s: %s", what, name, nobody)
-        return {what: sorted(found)}
+        return {what: sorted(result)}
 
     async def _ensemble(self) -> Mapping[int, str]:
         system = self._system

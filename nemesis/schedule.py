@@ -71,8 +71,8 @@ class Plan:
                 ),
                 guided=None if given["guided"] is None else GuidedSpec.model_validate(given["guided"]),
             )
-        except (KeyError, TypeError, ValueError) as wrong:
-            raise SpecError(f"not a nemesis plan: {wrong}") from wrong
+        except (KeyError, TypeError, ValueError) as error:
+            raise SpecError(f"not a nemesis plan: {error}") from error
 
 
 def plan(spec: NemesisSpec, seed: int, duration_s: float) -> Plan:

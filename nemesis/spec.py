@@ -268,12 +268,12 @@ def load(given: Any) -> NemesisSpec:
     """Parses what YAML gave. Raises SpecError with a line per mistake."""
     try:
         return NemesisSpec.model_validate(given or {})
-    except ValidationError as wrong:
+    except ValidationError as error:
         lines = [
             f"{_place(mistake['loc'])}: {mistake['msg'].removeprefix('Value error, ')}"
-            for mistake in wrong.errors()
+            for mistake in error.errors()
         ]
-        raise SpecError("\n".join(lines)) from wrong
+        raise SpecError("\n".join(lines)) from error
 
 
 def _place(loc: Iterable[int | str]) -> str:

@@ -72,11 +72,11 @@ class Door:
 
     def models(self) -> dict[str, type[BaseModel]]:
         """All that can be used, by name: one that is broken does not keep a list from the others."""
-        found = {}
+        result = {}
         for name in names(self.group):
             with contextlib.suppress(PluginError):
-                found[name] = self.model(name)
-        return found
+                result[name] = self.model(name)
+        return result
 
     # --- for pydantic -------------------------------------------------------------------------------------
 
@@ -119,8 +119,8 @@ class Door:
             raise PydanticKnownError("union_tag_invalid", facts)
         try:
             model = self.model(tag)
-        except PluginError as wrong:
-            raise ValueError(str(wrong)) from wrong
+        except PluginError as error:
+            raise ValueError(str(error)) from error
         return _reader(model, self.key, tag).validate_python({**given, self.key: tag})
 
 

@@ -70,10 +70,10 @@ NoBoolean = BeforeValidator(_no_boolean)
 
 def milliseconds(text: str) -> Decimal | None:
     """Returns the milliseconds of ``1h30m`` and the like; None for text that is no duration."""
-    found = re.fullmatch(_TEXT, text)
-    if found is None:
+    match = re.fullmatch(_TEXT, text)
+    if match is None:
         return None
-    numbers = zip(found.groups(), _UNITS_MS.values(), strict=True)
+    numbers = zip(match.groups(), _UNITS_MS.values(), strict=True)
     return sum((Decimal(number) * unit for number, unit in numbers if number is not None), Decimal(0))
 
 
@@ -99,10 +99,10 @@ class Duration:
         """Converts text to a number; anything else is left to the number's own check. Raises ValueError."""
         if not isinstance(given, str):
             return given
-        found = milliseconds(given)
-        if found is None:
+        result = milliseconds(given)
+        if result is None:
             raise ValueError(f"{given!r} is no duration: give a number of {self.unit}, or {EXAMPLES}")
-        count = found / self.unit_ms
+        count = result / self.unit_ms
         return int(count) if count == count.to_integral_value() else float(count)
 
 
@@ -168,5 +168,5 @@ _MS = re.compile(r"[._]ms$")
 
 
 def _whole_milliseconds(value: T) -> T | int:
-    found = milliseconds(value) if isinstance(value, str) else None
-    return value if found is None or found != found.to_integral_value() else int(found)
+    result = milliseconds(value) if isinstance(value, str) else None
+    return value if result is None or result != result.to_integral_value() else int(result)

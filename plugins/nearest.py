@@ -18,19 +18,19 @@ _BESIDE: Final = 0.12
 def near(given: str, known: Iterable[str]) -> list[str]:
     """Returns at most three of the names, the nearest first; empty where none is near."""
     given, known = given.lower(), list(known)
-    found = difflib.get_close_matches(given, known, n=MOST_SHOWN, cutoff=_ALIKE)
-    if not found:  # ``b01`` for ``b01-truncate-to-hw``
+    result = difflib.get_close_matches(given, known, n=MOST_SHOWN, cutoff=_ALIKE)
+    if not result:  # ``b01`` for ``b01-truncate-to-hw``
         return [name for name in known if given and given in name.lower()][:MOST_SHOWN]
-    likeness = [difflib.SequenceMatcher(None, name, given).ratio() for name in found]
-    return [name for name, alike in zip(found, likeness, strict=True) if alike >= likeness[0] - _BESIDE]
+    likeness = [difflib.SequenceMatcher(None, name, given).ratio() for name in result]
+    return [name for name, alike in zip(result, likeness, strict=True) if alike >= likeness[0] - _BESIDE]
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
     """``; did you mean 'x' or 'y'?``, or nothing."""
-    found = [repr(name) for name in near(given, known)]
-    *others, last = found or [""]
+    result = [repr(name) for name in near(given, known)]
+    *others, last = result or [""]
     before = f"{', '.join(others)} or " if others else ""
-    return f"; did you mean {before}{last}?" if found else ""
+    return f"; did you mean {before}{last}?" if result else ""
 
 
 def instead_of(given: str, known: Collection[str], listed: str = "", *, are: str = "known here:") -> str:

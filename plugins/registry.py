@@ -80,14 +80,14 @@ class Entry:
         """Import what it names, and where that is a package all its modules. Raises PluginError, whatever
         went wrong in it."""
         try:
-            found = EntryPoint(self.name, self.value, self.group).load()
-            if isinstance(found, ModuleType):
-                for one in iter_modules(getattr(found, "__path__", ()), f"{found.__name__}."):
+            result = EntryPoint(self.name, self.value, self.group).load()
+            if isinstance(result, ModuleType):
+                for one in iter_modules(getattr(result, "__path__", ()), f"{result.__name__}."):
                     import_module(one.name)
-            return found
-        except Exception as wrong:  # what others wrote may raise anything
-            problem = " ".join(f"{type(wrong).__name__}: {wrong}".split())
-            raise self.refused(f"cannot be loaded: {problem}") from wrong
+            return result
+        except Exception as error:  # what others wrote may raise anything
+            problem = " ".join(f"{type(error).__name__}: {error}".split())
+            raise self.refused(f"cannot be loaded: {problem}") from error
 
     def refused(self, why: str) -> PluginError:
         """The error that says what is wrong with it."""
@@ -99,8 +99,8 @@ class Entry:
 def entries(group: Group) -> tuple[Entry, ...]:
     """All of a group, not loaded: ours first, then the others, each by name. Two may have one name: `named`
     refuses them."""
-    found = [one for one in _all() if one.group is group]
-    return tuple(sorted(found, key=lambda one: (not one.is_ours, one.name, one.distribution)))
+    result = [one for one in _all() if one.group is group]
+    return tuple(sorted(result, key=lambda one: (not one.is_ours, one.name, one.distribution)))
 
 
 def names(group: Group) -> tuple[str, ...]:
@@ -115,13 +115,13 @@ def twins(entry: Entry) -> tuple[Entry, ...]:
 
 def named(group: Group, name: str) -> Entry:
     """The one entry of this name. Raises PluginError where there is none, or more than one."""
-    found = [one for one in entries(group) if one.name == name]
-    if not found:
+    result = [one for one in entries(group) if one.name == name]
+    if not result:
         known = ", ".join(names(group)) or f"none: {OURS} is not installed whole, so install it again"
         raise PluginError(f"there is no {group.singular} {name!r}; there are {known}; {LISTS_ALL}")
-    if len(found) > 1:
-        raise PluginError(two_of_one_name(found))
-    return found[0]
+    if len(result) > 1:
+        raise PluginError(two_of_one_name(result))
+    return result[0]
 
 
 def two_of_one_name(found: Sequence[Entry]) -> str:

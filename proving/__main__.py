@@ -75,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{other.anomaly:27}{other.name:36}{other.what} ({other.rule})")
             return 0
         print(_written(options))
-    except (CaseError, ValueError, OSError) as wrong:
-        print(f"proving: {wrong}", file=sys.stderr)
+    except (CaseError, ValueError, OSError) as error:
+        print(f"proving: {error}", file=sys.stderr)
         return 2
     return 0
 

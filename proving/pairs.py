@@ -16,10 +16,10 @@ def _read(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
     for block in re.split(r"\n{2,}", text.strip()):
         if block.startswith("#"):
             continue
-        found = _PAIR.fullmatch(block)
-        if found is None:
+        match = _PAIR.fullmatch(block)
+        if match is None:
             raise ValueError(f"pairs.txt: this is no pair of cases:\n{block}")
-        name, bad, good = found.groups()
+        name, bad, good = match.groups()
         yield name, (bad.replace("\n      ", " | "), good.replace("\n      ", " | "))
 
 

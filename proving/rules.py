@@ -86,16 +86,16 @@ def _sent(seen: Sequence[_Partition], invoked: Event, completed: Event | None) -
 def _verdict(one: _Partition, idempotence: bool, contiguous: bool) -> list[Violation]:
     every = [*one.reads, *one.final_reads]
     known = [read for read in every if read.value >= 0]
-    found = check_log(one.appends, known, one.ends, holes=False)
+    result = check_log(one.appends, known, one.ends, holes=False)
     if one.not_reported:
-        found += check_log(*_placed(one), [], holes=False)
+        result += check_log(*_placed(one), [], holes=False)
     if not contiguous:
-        return [violation for violation in found if violation.rule in RULES]
+        return [violation for violation in result if violation.rule in RULES]
     if one.final is not None:
-        found += [v for v in check_log([], one.final_reads, [], covered=one.final) if v.rule is Rule.HOLE]
+        result += [v for v in check_log([], one.final_reads, [], covered=one.final) if v.rule is Rule.HOLE]
     elif idempotence:
-        found += [v for v in check_log(one.appends, every, one.ends) if v.rule is Rule.UNFILLED]
-    return [violation for violation in found if violation.rule in RULES]
+        result += [v for v in check_log(one.appends, every, one.ends) if v.rule is Rule.UNFILLED]
+    return [violation for violation in result if violation.rule in RULES]
 
 
 def _placed(one: _Partition) -> tuple[list[Append], list[Read]]:

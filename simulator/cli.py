@@ -67,36 +67,36 @@ def _kinds(_: click.Context, __: click.Parameter, value: str | None) -> tuple[Ki
         return KINDS
     if value == "none":
         return ()
-    wanted = value.split(",")
-    if wrong := [name for name in wanted if name not in KINDS]:
-        raise click.BadParameter(f"no fault {', '.join(wrong)}; there are: {', '.join(KINDS)}, and all, none")
-    return tuple(kind for kind in KINDS if kind in wanted)
+    expected = value.split(",")
+    if error := [name for name in expected if name not in KINDS]:
+        raise click.BadParameter(f"no fault {', '.join(error)}; there are: {', '.join(KINDS)}, and all, none")
+    return tuple(kind for kind in KINDS if kind in expected)
 
 
 def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
     """``key=value`` by the types of the configuration's fields. Raises WrongCall."""
     types: Mapping[str, Any] = {item.name: item.type for item in fields(config)}
-    found: list[tuple[str, Any]] = []
+    result: list[tuple[str, Any]] = []
     for text in pairs:
         name, _, value = text.partition("=")
         kind = types.get(name)
         try:
             match kind:
                 case "int":
-                    found.append((name, int(value)))
+                    result.append((name, int(value)))
                 case "bool":
-                    found.append((name, {"true": True, "false": False}[value]))
+                    result.append((name, {"true": True, "false": False}[value]))
                 case "str":
-                    found.append((name, value))
+                    result.append((name, value))
                 case "FlushMode":
-                    found.append((name, FlushMode(value)))
+                    result.append((name, FlushMode(value)))
                 case "RecoveryStrategy":
-                    found.append((name, RecoveryStrategy(value)))
+                    result.append((name, RecoveryStrategy(value)))
                 case _:
                     raise WrongCall(f"{text}: there is no setting {name!r} of that kind")
         except (ValueError, KeyError):
             raise WrongCall(f"{text}: {value!r} is no {kind}") from None
-    return tuple(found)
+    return tuple(result)
 
 
 def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Callable[[FC], FC]:
@@ -270,8 +270,8 @@ def _replaying(setup: Setup, run_dir: Path) -> Setup:
     """Raises WrongCall."""
     try:
         same, left_out = as_recorded(setup, run_dir)
-    except HistoryError as wrong:
-        raise WrongCall(str(wrong)) from wrong
+    except HistoryError as error:
+        raise WrongCall(str(error)) from error
     for line in left_out:
         click.echo(f"left out: {line}", err=True)
     return same
@@ -288,8 +288,8 @@ def _try_world(setup: Setup) -> None:
                 profile=setup.profile, upgrade_to=setup.upgrade_to, defects=setup.defects, boot=False
             ),
         )
-    except (UnknownDefect, ValueError) as wrong:
-        raise WrongCall(str(wrong)) from wrong
+    except (UnknownDefect, ValueError) as error:
+        raise WrongCall(str(error)) from error
 
 
 def _show(result: Result, options: Mapping[str, Any]) -> None:
@@ -377,8 +377,8 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
             done=options["done"],
             progress=progress,
         )
-    except DoneFileError as wrong:
-        raise WrongCall(str(wrong)) from wrong
+    except DoneFileError as error:
+        raise WrongCall(str(error)) from error
     click.echo(totals.text() + (f" ({totals.resumed} of them done before)" if totals.resumed else ""))
     if totals.interrupted:
         click.echo("interrupted; --done FILE lets the same command go on from here", err=True)
@@ -398,9 +398,9 @@ def _write_history(result: Result, run_dir: Path | None) -> None:
         return
     try:
         write_run(result.setup, result.events, run_dir, result.traces)
-    except OSError as wrong:
-        what = f"{run_dir}: {wrong.strerror}" if wrong.strerror else str(wrong)
-        raise WrongCall(f"{what}; --history names another folder") from wrong
+    except OSError as error:
+        what = f"{run_dir}: {error.strerror}" if error.strerror else str(error)
+        raise WrongCall(f"{what}; --history names another folder") from error
 
 
 def main() -> None:

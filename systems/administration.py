@@ -107,9 +107,9 @@ class Administrator(Reassigner):
         self._alter("all brokers", ResourceType.BROKER, "", values, timeout_s)
 
     def _settings(self, what: str, kind: ResourceType, name: str, timeout_s: float) -> dict[str, str]:
-        found = self._change(what, lambda one: one.describe_configs(kind, name), timeout_s)
+        result = self._change(what, lambda one: one.describe_configs(kind, name), timeout_s)
         return {
-            one.name: one.value for one in found if one.source in _DYNAMIC_SOURCES and one.value is not None
+            one.name: one.value for one in result if one.source in _DYNAMIC_SOURCES and one.value is not None
         }
 
     def _alter(
@@ -179,8 +179,8 @@ class Administrator(Reassigner):
     def levels(self, *, timeout_s: float) -> dict[str, int]:
         """Returns name of each feature -> the level that the cluster runs at; none of a cluster that knows
         none."""
-        found = self.ask(Connection.features, timeout_s)
-        return {one.name: int(one.max_version_level) for one in found.finalized_features}
+        result = self.ask(Connection.features, timeout_s)
+        return {one.name: int(one.max_version_level) for one in result.finalized_features}
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
         """Asks for a level of a feature, higher or (by a safe downgrade) lower than it has; returns why the
@@ -201,8 +201,8 @@ class Administrator(Reassigner):
 
 def node_settings(connection: Connection, node: Node) -> list[Setting]:
     """Returns all settings of the node that is asked, by name. Raises ProtocolError."""
-    found = connection.describe_configs(ResourceType.BROKER, str(node.node_id))
-    return sorted(found, key=lambda one: one.name)
+    result = connection.describe_configs(ResourceType.BROKER, str(node.node_id))
+    return sorted(result, key=lambda one: one.name)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def offsets_in(data: bytes, aborted: Mapping[int, list[int]] | None = None) -> I
 
 def next_offset(data: bytes) -> int:
     """The offset behind the last whole batch, records or not; -1 where there is none."""
-    at, found = 0, -1
+    at, result = 0, -1
     while at + _MAGIC_AT < len(data):
         base, length = struct.unpack_from(">qi", data, at)
         at += _BEFORE_LENGTH + length
@@ -47,8 +47,8 @@ def next_offset(data: bytes) -> int:
             data[at - length - _BEFORE_LENGTH + _MAGIC_AT] >= 2 and length >= _HEADER.size - _BEFORE_LENGTH
         )
         delta = _HEADER.unpack_from(data, at - length - _BEFORE_LENGTH)[6] if whole else 0
-        found = base + delta + 1
-    return found
+        result = base + delta + 1
+    return result
 
 
 def _of_batch(
@@ -79,11 +79,11 @@ def _of_batch(
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """(zigzag number, where the next byte is)."""
-    found = shift = 0
+    result = shift = 0
     while True:
         byte = data[at]
         at += 1
-        found |= (byte & 0x7F) << shift
+        result |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (found >> 1) ^ -(found & 1), at
+            return (result >> 1) ^ -(result & 1), at
         shift += 7

@@ -94,8 +94,8 @@ class ClusterClient:
         while time.monotonic() < deadline:
             try:
                 partitions = [one for one in self.describe().partitions if one.topic == topic.name]
-            except DeployError as wrong:
-                last = str(wrong)
+            except DeployError as error:
+                last = str(error)
             else:
                 last = f"partitions {partitions}"
                 if len(partitions) == topic.partitions and all(map(_is_served, partitions)):
@@ -150,8 +150,8 @@ class ClusterClient:
                 node = waiting.pop(future)
                 try:
                     answers.append(future.result())
-                except ProtocolError as wrong:
-                    problems.append(f"{node.host.name}: {wrong}")
+                except ProtocolError as error:
+                    problems.append(f"{node.host.name}: {error}")
         if not answers:
             silent = [f"{node.host.name}: no answer in {timeout_s:g} s" for node in waiting.values()]
             raise DeployError("no broker answers: " + "; ".join([*problems, *silent]))
@@ -168,8 +168,8 @@ class ClusterClient:
         try:
             with self._fleet.entered():
                 return self._dial(address, port, timeout_s)
-        except FleetError as wrong:
-            raise ProtocolError(f"the fleet's network cannot be entered: {wrong}") from wrong
+        except FleetError as error:
+            raise ProtocolError(f"the fleet's network cannot be entered: {error}") from error
 
     def _name_controller(self, state: ClusterState, votes: Sequence[Future[int]]) -> ClusterState:
         """KRaft brokers name any broker as controller in Metadata. A sole controller is known without asking,
@@ -233,8 +233,8 @@ class _Asker(Generic[Answer]):
         if self._connection is not None:
             try:
                 return self._answer(self._connection)
-            except ProtocolError as wrong:
-                if isinstance(wrong.__cause__, TimeoutError):
+            except ProtocolError as error:
+                if isinstance(error.__cause__, TimeoutError):
                     raise
                 # Most likely the node was restarted since: try a new connection.
         self._connection = self.connect(self.node, ASK_TIMEOUT_S)

@@ -101,8 +101,8 @@ def _header(view: memoryview, at: int, file: str) -> Batch:
 def _old(view: memoryview, at: int, file: str) -> Batch:
     try:
         one = message(view, at)
-    except Malformed as wrong:
-        raise SegmentError(f"{file}: at byte {at}: {wrong}") from wrong
+    except Malformed as error:
+        raise SegmentError(f"{file}: at byte {at}: {error}") from error
     return Batch(
         position=at,
         base_offset=one.offset,
@@ -219,8 +219,8 @@ def _entries(text: str, file: str, what: str, entry: Callable[..., T]) -> list[T
     try:
         version, count = int(lines[0]), int(lines[1])
         entries = [entry(*line.split(" ")) for line in lines[2:] if line]
-    except (ValueError, IndexError, TypeError) as wrong:
-        raise SegmentError(f"{file}: not {what}: {text[:80]!r}") from wrong
+    except (ValueError, IndexError, TypeError) as error:
+        raise SegmentError(f"{file}: not {what}: {text[:80]!r}") from error
     if version != 0 or count != len(entries):
         raise SegmentError(f"{file}: version {version}, {len(entries)} entries where {count} are announced")
     return entries
@@ -240,16 +240,16 @@ def read_log(
     segments = sorted(file for file in folder.glob("*.log") if _SEGMENT_NAME.match(file.name))
     first = int(segments[0].stem) if segments else 0
     start = max(first, log_starts.get((topic, partition), first))
-    found: list[StoredRecord] = []
+    result: list[StoredRecord] = []
     leo = first
     problem = None if segments else f"{folder.name}: no segment files"
     holes: list[str] = []
     try:
         for segment in segments:
-            leo = _read_segment(segment, leo, found, holes)
-    except SegmentError as wrong:
-        problem = f"{folder.name}/{wrong}"
-        leo = max(leo, found[-1].offset + 1) if found else leo
+            leo = _read_segment(segment, leo, result, holes)
+    except SegmentError as error:
+        problem = f"{folder.name}/{error}"
+        leo = max(leo, result[-1].offset + 1) if result else leo
     return ReplicaLog(
         node_id=node_id,
         topic=topic,
@@ -257,7 +257,7 @@ def read_log(
         log_start=start,
         leo=leo,
         high_watermark=high_watermarks.get((topic, partition), -1),
-        records=[record for record in found if record.offset >= start],
+        records=[record for record in result if record.offset >= start],
         problem=problem,
         epochs=_epochs_in(folder),
         hole=f"{folder.name}/{holes[0]}" if holes else None,

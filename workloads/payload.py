@@ -118,9 +118,9 @@ def decode(
     if run != tag:
         return Decoded(FOREIGN, partition, crc_of_topic, sent_ms, f"run {run.hex()}")
     value = value_of(process, counter, attempt)
-    wrong = None
+    error = None
     if key is not None and key != key_of(partition, value):
-        wrong = f"value {value} under key {key.hex()}"
+        error = f"value {value} under key {key.hex()}"
     elif timestamp_ms is not None and timestamp_ms != sent_ms:
-        wrong = f"value {value} sent at {sent_ms} ms has timestamp {timestamp_ms}"
-    return Decoded(value if wrong is None else CORRUPT, partition, crc_of_topic, sent_ms, wrong)
+        error = f"value {value} sent at {sent_ms} ms has timestamp {timestamp_ms}"
+    return Decoded(value if error is None else CORRUPT, partition, crc_of_topic, sent_ms, error)

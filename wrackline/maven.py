@@ -139,9 +139,9 @@ def _check(jar: Path) -> None:
     if not beside.is_file():
         return
     with jar.open("rb") as file:
-        found = hashlib.file_digest(file, "sha1").hexdigest()
-    if found not in beside.read_text(errors="replace").lower():
-        raise MavenFailed(f"{jar} is not what its repository published (SHA-1 {found}): remove {jar.parent}")
+        result = hashlib.file_digest(file, "sha1").hexdigest()
+    if result not in beside.read_text(errors="replace").lower():
+        raise MavenFailed(f"{jar} is not what its repository published (SHA-1 {result}): remove {jar.parent}")
 
 
 def _why(said: str, home: Path, otherwise: str) -> str:

@@ -137,14 +137,14 @@ BY_NAME = {one.name: one for one in TABLE}
 
 def closure(names: Iterable[str]) -> tuple[Need, ...]:
     """Returns these needs and all that come with them, each once, in the order of the table."""
-    wanted: set[str] = set()
+    expected: set[str] = set()
     left = list(names)
     while left:
         name = left.pop()
-        if name not in wanted:
-            wanted.add(name)
+        if name not in expected:
+            expected.add(name)
             left += BY_NAME[name].also
-    return tuple(one for one in TABLE if one.name in wanted)
+    return tuple(one for one in TABLE if one.name in expected)
 
 
 def missing_programs(names: Iterable[str]) -> dict[str, str]:
@@ -187,8 +187,8 @@ def _major(java: str) -> int:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found[1]) if found else 0
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match[1]) if match else 0
 
 
 def require(name: str, asks: str) -> None:
@@ -202,9 +202,9 @@ def require(name: str, asks: str) -> None:
 
 def mend(name: str) -> str:
     """The command that installs a need: the launcher's in a checkout, else pip's and apt's."""
-    wanted = closure([name])
-    packages = [package for need in wanted for package in need.programs.values()]
-    return _installed_by(name, packages, [need.extra for need in wanted if need.extra])
+    expected = closure([name])
+    packages = [package for need in expected for package in need.programs.values()]
+    return _installed_by(name, packages, [need.extra for need in expected if need.extra])
 
 
 def _installed_by(name: str, packages: Iterable[str], extras: Iterable[str]) -> str:

@@ -121,8 +121,8 @@ def _read_plan(path: Path) -> dict[TopicPartition, tuple[NodeId, ...]]:
     try:
         listed = json.loads(path.read_text())["partitions"]
         return {TopicPartition(item["topic"], item["partition"]): tuple(item["replicas"]) for item in listed}
-    except (OSError, ValueError, KeyError, TypeError) as wrong:
-        raise AdminError(f"{path} is no plan of reassignments: {wrong}") from wrong
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise AdminError(f"{path} is no plan of reassignments: {error}") from error
 
 
 def _carry_out(client: AdminClient, moves: Sequence[Move], options: argparse.Namespace) -> None:
@@ -172,15 +172,15 @@ def _rebalance(client: AdminClient, options: argparse.Namespace) -> None:
     for partition in client.partitions(options.topics or ()):
         topics.setdefault(partition.topic, []).append(partition)
     rules, moves = PlacementRules(), []
-    for found in topics.values():
-        first, factor = TopicPartition(*found[0].place), len(found[0].replicas)
+    for result in topics.values():
+        first, factor = TopicPartition(*result[0].place), len(result[0].replicas)
         if factor > len(brokers):
             raise AdminError(f"{first}: {factor} replicas, {len(brokers)} brokers are live")
         if options.placement == "striped":
-            placed = rules.place_striped({b.node_id: b.rack for b in brokers}, len(found), factor)
+            placed = rules.place_striped({b.node_id: b.rack for b in brokers}, len(result), factor)
         else:
-            placed = rules.place([b.node_id for b in brokers], len(found), factor)
-        ordered = sorted(found, key=lambda p: p.partition)
+            placed = rules.place([b.node_id for b in brokers], len(result), factor)
+        ordered = sorted(result, key=lambda p: p.partition)
         moves += [
             Move(TopicPartition(*p.place), p.replicas, to)
             for p, to in zip(ordered, placed, strict=True)
@@ -200,10 +200,10 @@ def _prefer_moved(client: AdminClient, moves: Sequence[Move], options: argparse.
 
 
 def _quorum(client: AdminClient, options: argparse.Namespace) -> None:
-    found, nodes = client.quorum()
+    result, nodes = client.quorum()
     end = next(
-        (each.log_end_offset for each in found.current_voters if each.replica_id == found.leader_id),
-        found.high_watermark,
+        (each.log_end_offset for each in result.current_voters if each.replica_id == result.leader_id),
+        result.high_watermark,
     )
     now_ms = time.time() * 1000
 
@@ -213,27 +213,27 @@ def _quorum(client: AdminClient, options: argparse.Namespace) -> None:
     rows = [
         {
             "node": each.replica_id,
-            "role": role if each.replica_id != found.leader_id else "leader",
+            "role": role if each.replica_id != result.leader_id else "leader",
             "log_end_offset": each.log_end_offset,
             "lag": end - each.log_end_offset if each.log_end_offset >= 0 else None,
             "fetched_ago_ms": ago_ms(each.last_fetch_timestamp),
             "caught_up_ago_ms": ago_ms(each.last_caught_up_timestamp),
             "directory_id": None if each.replica_directory_id is None else str(each.replica_directory_id),
         }
-        for role, listed in (("voter", found.current_voters), ("observer", found.observers))
+        for role, listed in (("voter", result.current_voters), ("observer", result.observers))
         for each in listed
     ]
     summary = {
-        "leader": found.leader_id,
-        "epoch": found.leader_epoch,
-        "high_watermark": found.high_watermark,
+        "leader": result.leader_id,
+        "epoch": result.leader_epoch,
+        "high_watermark": result.high_watermark,
         "controllers": {node.node_id: f"{node.listeners[0].host}:{node.listeners[0].port}" for node in nodes},
         "replicas": rows,
     }
     if options.json:
         print(json.dumps(summary, indent=2))
         return
-    print(f"leader {found.leader_id}  epoch {found.leader_epoch}  high watermark {found.high_watermark}")
+    print(f"leader {result.leader_id}  epoch {result.leader_epoch}  high watermark {result.high_watermark}")
     for row in rows:
         ago = "never" if row["fetched_ago_ms"] is None else f"{row['fetched_ago_ms']:.0f} ms ago"
         caught = "never" if row["caught_up_ago_ms"] is None else f"{row['caught_up_ago_ms']:.0f} ms ago"
@@ -271,8 +271,8 @@ def _config(client: AdminClient, options: argparse.Namespace) -> None:
     changes.update(dict.fromkeys(options.delete or []))
     if changes:
         client.alter_configs(kind, name, changes)
-    found = client.ask(f"describe settings of {name}", lambda one: one.describe_configs(kind, name))
-    for setting in found:
+    result = client.ask(f"describe settings of {name}", lambda one: one.describe_configs(kind, name))
+    for setting in result:
         print(f"{setting.name}={setting.value}  ({Source(setting.source).name.lower()})")
 
 
@@ -365,13 +365,13 @@ def _plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _addresses(text: str) -> list[Address]:
-    found = []
+    result = []
     for item in text.split(","):
         host, colon, port = item.rpartition(":")
         if not (colon and host and port.isdigit()):
             raise argparse.ArgumentTypeError(f"{item!r} is not HOST:PORT")
-        found.append((host, int(port)))
-    return found
+        result.append((host, int(port)))
+    return result
 
 
 def _positive(text: str) -> int:

@@ -65,9 +65,9 @@ class AdminClient:
         except NoAnswer as silent:
             self.close()
             raise AdminError(f"{silent.address} did not answer {silent.request}: {silent.why}") from silent
-        except ProtocolError as wrong:
+        except ProtocolError as error:
             self.close()
-            raise AdminError(str(wrong)) from wrong
+            raise AdminError(str(error)) from error
 
     def _connected(self) -> Connection:
         if self._connection is not None:
@@ -82,8 +82,8 @@ class AdminClient:
                     answer_s=self.timeout_s + SLACK_S,
                     client_id=CLIENT_ID,
                 )
-            except ProtocolError as wrong:
-                reasons.append(f"{host}:{port}: {wrong.__cause__}")
+            except ProtocolError as error:
+                reasons.append(f"{host}:{port}: {error.__cause__}")
             else:
                 return self._connection
         raise AdminError(f"no broker can be reached ({'; '.join(reasons)}); name another with --bootstrap")
@@ -92,16 +92,16 @@ class AdminClient:
 
     def brokers(self) -> list[Broker]:
         """Returns the brokers that are unfenced, by id."""
-        found = self.ask("describe the cluster", Connection.describe_cluster).brokers
-        brokers = (Broker(int(one.broker_id), one.host, int(one.port), one.rack) for one in found)
+        result = self.ask("describe the cluster", Connection.describe_cluster).brokers
+        brokers = (Broker(int(one.broker_id), one.host, int(one.port), one.rack) for one in result)
         return sorted(brokers, key=lambda one: one.node_id)
 
     def partitions(self, topics: Iterable[str] = ()) -> list[PartitionState]:
         """Returns the partitions of these topics, or of all."""
-        found = self.ask("describe topics", lambda one: one.describe_topics(topics))
-        for topic in found:
+        result = self.ask("describe topics", lambda one: one.describe_topics(topics))
+        for topic in result:
             check(f"describe topic {topic.name}", topic.error)
-        return [partition for topic in found for partition in topic.partitions]
+        return [partition for topic in result for partition in topic.partitions]
 
     def reassign(self, targets: Mapping[Place, Sequence[int] | None]) -> None:
         """Begins to reassign partitions; None cancels."""

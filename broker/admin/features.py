@@ -19,9 +19,9 @@ def add_features(parser: argparse.ArgumentParser) -> None:
 
 def features(client: AdminClient, options: argparse.Namespace) -> None:
     if options.action == "describe":
-        found = client.ask("ask for the features", Connection.features)
-        levels = {one.name: int(one.max_version_level) for one in found.finalized_features}
-        for one in found.supported_features:
+        result = client.ask("ask for the features", Connection.features)
+        levels = {one.name: int(one.max_version_level) for one in result.finalized_features}
+        for one in result.supported_features:
             lowest, highest, level = int(one.min_version), int(one.max_version), levels.get(one.name)
             finalized = "-" if level is None else f"{level} ({NAMES.get(level, '?')})"
             print(

@@ -100,18 +100,18 @@ class UnknownDefect(ValueError):
 def apply(rules: Rules, names: Iterable[str]) -> Rules:
     """The rules with these defects in them; of two that replace the same, the first named. Raises
     UnknownDefect."""
-    wanted = list(dict.fromkeys(names))
-    for name in wanted:
+    expected = list(dict.fromkeys(names))
+    for name in expected:
         if name not in REGISTRY:
             near = difflib.get_close_matches(name, REGISTRY, n=3)
             hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
             raise UnknownDefect(f"no defect {name!r}; {hint}the documents list all {len(REGISTRY)}")
-    with_them, used = _put_in(rules, wanted)
-    if idle := [name for name in wanted if name not in used]:
+    with_them, used = _put_in(rules, expected)
+    if idle := [name for name in expected if name not in used]:
         raise UnknownDefect(f"these defects replace no rule of this profile: {', '.join(idle)}")
     if rules.former is None:
         return with_them
-    former, _ = _put_in(rules.former, wanted)
+    former, _ = _put_in(rules.former, expected)
     return replace(with_them, former=former)
 
 

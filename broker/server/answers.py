@@ -79,9 +79,9 @@ def read_from(response: Response) -> TopicPartition:
     """The first log that must be read for a response."""
     match response:
         case FetchResponse():
-            found = [part.tp for part in response.partitions if isinstance(part.records, LogSlice)]
+            result = [part.tp for part in response.partitions if isinstance(part.records, LogSlice)]
         case ListOffsetsResponse():
-            found = [part.tp for part in response.partitions if part.lookup is not None]
+            result = [part.tp for part in response.partitions if part.lookup is not None]
         case _:
-            found = []
-    return found[0] if found else METADATA
+            result = []
+    return result[0] if result else METADATA

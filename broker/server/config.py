@@ -110,12 +110,12 @@ def load(path: Path) -> Settings:
         values = tomllib.loads(path.read_text())
     except OSError as failure:
         raise ConfigError(f"cannot read {path}: {failure.strerror}; give a file with --config") from failure
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
-        raise ConfigError(f"{path} is not TOML: {wrong}") from wrong
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
     try:
         return parse(values)
-    except ConfigError as wrong:
-        raise ConfigError(f"{path}: {wrong}", key=wrong.key) from wrong
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}", key=error.key) from error
 
 
 def parse(values: Mapping[str, Any]) -> Settings:

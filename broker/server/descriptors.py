@@ -27,11 +27,11 @@ class Share:
 def share_out() -> Share:
     """The soft limit is raised to the hard one first, as Java does for Kafka. Raises TooFew."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    if wanted < _FEWEST:
-        raise TooFew(f"the process may open {wanted} files, a node needs {_FEWEST}; raise ulimit -n")
-    files = (wanted - _SPARE) // 2
-    return Share(files, wanted - _SPARE - files)
+    expected = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
+    if soft != resource.RLIM_INFINITY and soft < expected:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (expected, hard))
+        soft = expected
+    if expected < _FEWEST:
+        raise TooFew(f"the process may open {expected} files, a node needs {_FEWEST}; raise ulimit -n")
+    files = (expected - _SPARE) // 2
+    return Share(files, expected - _SPARE - files)

@@ -62,8 +62,8 @@ class MetricsPage(asyncio.Protocol):
             self._patience.cancel()
 
     def _answer(self) -> bytes:
-        wanted = self._head.split(b"\r\n", 1)[0].split(b" ")[:2]
-        if wanted == [b"GET", b"/metrics"]:
+        expected = self._head.split(b"\r\n", 1)[0].split(b" ")[:2]
+        if expected == [b"GET", b"/metrics"]:
             status, body = "200 OK", text(self._read())
         else:
             status, body = "404 Not Found", "there is GET /metrics\n"

@@ -100,10 +100,10 @@ def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
     node = settings.node
     listeners = {name: _bind(settings, port, opened) for name, port in _ports(node)}
     metrics = None if node.metrics_port is None else _bind(settings, node.metrics_port, opened)
-    found = logs.open()
+    result = logs.open()
     incarnation = uuid4()
     trace = _open_trace(settings, incarnation)
-    return _Part(settings, logs, listeners, secret, metrics, found, incarnation, trace)
+    return _Part(settings, logs, listeners, secret, metrics, result, incarnation, trace)
 
 
 def _ports(node: BrokerConfig | ControllerConfig) -> list[tuple[Listener, int]]:
@@ -195,26 +195,26 @@ def _pass_on(task: asyncio.Task[None]) -> None:
 
 
 async def _serve_part(part: _Part, shell: Shell) -> None:
-    settings, found = part.settings, part.found
+    settings, result = part.settings, part.found
     _LOG.info(
         "%s %d starts: %d logs, previous broker epoch %d, profile %s, incarnation %s",
         "controller" if settings.is_controller else "broker",
         settings.node.node_id,
-        len(found.logs),
-        found.previous_broker_epoch,
+        len(result.logs),
+        result.previous_broker_epoch,
         settings.node.profile,
         part.incarnation,
     )
     shell.post(
         Boot(
             part.incarnation,
-            found.logs,
-            found.metadata,
-            found.previous_broker_epoch,
-            found.quorum_state,
-            found.directory_id,
-            found.snapshots,
-            found.offline,
+            result.logs,
+            result.metadata,
+            result.previous_broker_epoch,
+            result.quorum_state,
+            result.directory_id,
+            result.snapshots,
+            result.offline,
         )
     )
     either: set[asyncio.Future[Any]] = {shell.ready, shell.stopped}

@@ -234,8 +234,8 @@ class Shell:
                 self._disk_failed(read_from(effect.response), failure)
         try:
             frame = self.codec.encode_response(slot.incoming, response)
-        except WireError as wrong:
-            slot.connection.hang_up(str(wrong))
+        except WireError as error:
+            slot.connection.hang_up(str(error))
             return
         self._answer(slot, response, frame)
 

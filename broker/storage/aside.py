@@ -65,15 +65,15 @@ def limit_aside(data_dir: Path, limits: AsideLimits, fresh: Collection[Path]) ->
 
 def _entries(data_dir: Path) -> Iterator[_Entry]:
     """Directories of whole logs, and files in the directories of logs that are in use."""
-    with os.scandir(data_dir) as found:
-        directories = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
+    with os.scandir(data_dir) as result:
+        directories = [Path(entry.path) for entry in result if entry.is_dir(follow_symlinks=False)]
     for directory in directories:
         if directory.name.endswith(SUFFIX):
             sizes = [path.stat().st_size for path in directory.rglob("*") if path.is_file()]
             yield _Entry(directory, sum(sizes), directory.stat().st_ctime_ns)
             continue
-        with os.scandir(directory) as found:
-            files = [entry for entry in found if SUFFIX in entry.name and entry.is_file()]
+        with os.scandir(directory) as result:
+            files = [entry for entry in result if SUFFIX in entry.name and entry.is_file()]
         for file in files:
             yield _Entry(Path(file.path), file.stat().st_size, file.stat().st_ctime_ns)
 

@@ -52,8 +52,8 @@ def _lines(path: Path, fields: int) -> list[list[str]]:
         text = path.read_bytes().decode()
     except FileNotFoundError:
         return []
-    except UnicodeDecodeError as wrong:
-        raise CheckpointError(f"{path}: not text ({wrong.reason})") from wrong
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"{path}: not text ({error.reason})") from error
     lines = text.splitlines()
     if len(lines) < 2 or lines[0] != "0" or not lines[1].isdigit():
         raise CheckpointError(f"{path}: does not begin with version 0 and a number of lines")
@@ -79,8 +79,8 @@ def read_offsets(path: Path) -> dict[TopicPartition, int]:
         return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in rows}
     except CheckpointError:
         raise
-    except ValueError as wrong:
-        raise CheckpointError(f"{path}: {wrong}") from wrong
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
@@ -96,8 +96,8 @@ def read_epochs(path: Path) -> tuple[EpochEntry, ...]:
     """Raises CheckpointError."""
     try:
         return tuple(EpochEntry(int(epoch), int(start)) for epoch, start in _lines(path, fields=2))
-    except ValueError as wrong:
-        raise CheckpointError(f"{path}: {wrong}") from wrong
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def write_epochs(path: Path, entries: Iterable[EpochEntry], *, durable: bool = True) -> None:
@@ -164,9 +164,9 @@ def read_quorum_state(data_dir: Path) -> QuorumState | None:
         )
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-        problem = f"{path} is not a quorum state ({wrong!r})"
-        raise CheckpointError(f"{problem}: {unknown_vote(data_dir)}") from wrong
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"{path} is not a quorum state ({error!r})"
+        raise CheckpointError(f"{problem}: {unknown_vote(data_dir)}") from error
 
 
 def unknown_vote(data_dir: Path) -> str:
@@ -186,8 +186,8 @@ def read_properties(path: Path) -> dict[str, str]:
         text = path.read_bytes().decode()
     except FileNotFoundError:
         return {}
-    except UnicodeDecodeError as wrong:
-        raise CheckpointError(f"{path}: not text ({wrong.reason})") from wrong
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"{path}: not text ({error.reason})") from error
     content, _, checksum = text.rpartition(f"\n{_CHECKSUM}=")
     if _CHECKSUM in text and checksum != f"{crc32c(content.encode())}\n":
         raise CheckpointError(f"{path}: its checksum is wrong")

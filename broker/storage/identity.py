@@ -25,8 +25,8 @@ def check(data_dir: Path, node_id: int, cluster_id: str) -> None:
     )
     try:
         known = checkpoint.read_properties(path)
-    except CheckpointError as wrong:
-        raise CheckpointError(f"{wrong}{mend}") from wrong
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}{mend}") from error
     if not ours.keys() <= known.keys() and (known or _is_used(data_dir)):
         raise CheckpointError(f"{path} is missing or does not say whose the data beside it are{mend}")
     for name, value in ours.items():

@@ -128,8 +128,8 @@ class LogDir:
         """Recover every log. The clean-shutdown file is taken away first. Raises DataDirError."""
         try:
             return self._open()
-        except (recovery.RecoveryError, checkpoint.CheckpointError) as wrong:
-            raise DataDirError(str(wrong)) from wrong
+        except (recovery.RecoveryError, checkpoint.CheckpointError) as error:
+            raise DataDirError(str(error)) from error
         except OSError as failure:
             raise DataDirError(
                 f"data_dir {self.path}: {failure}; mend the disk or choose another"
@@ -144,16 +144,16 @@ class LogDir:
         trusted, unsynced = all(readable), False
         for tp, directory in self._directories():
             try:
-                found = self._recover(tp, directory, clean=epoch is not None, voter=voter)
+                result = self._recover(tp, directory, clean=epoch is not None, voter=voter)
             except recovery.TopicUnknown as wrong:
                 _LOG.error("log %s is offline, registering as after an unclean stop: %s", tp, wrong)
                 self._unknown[tp] = directory
                 trusted = False
                 continue
-            trusted = trusted and not found.damaged
-            unsynced = unsynced or found.unsynced
-            self._add(found.log)
-            logs[tp] = recovery.as_recovered(found, self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0))
+            trusted = trusted and not result.damaged
+            unsynced = unsynced or result.unsynced
+            self._add(result.log)
+            logs[tp] = recovery.as_recovered(result, self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0))
         if unsynced:
             sync_filesystem(self.path)
         stored = snapshots.find(self._metadata_directory)
@@ -188,7 +188,7 @@ class LogDir:
     def _recover(
         self, tp: TopicPartition, directory: Path, *, clean: bool, voter: bool
     ) -> recovery.Recovered:
-        found = recovery.recover(
+        result = recovery.recover(
             directory,
             tp,
             self._settings,
@@ -198,19 +198,19 @@ class LogDir:
             high_watermark=self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0),
             irreplaceable=voter and tp == METADATA,
         )
-        self._aside.update(found.aside)
-        if found.damaged:
+        self._aside.update(result.aside)
+        if result.damaged:
             _LOG.error(
                 "DAMAGED log %s: %s. It ends at offset %d now, and the broker registers as after "
                 "an unclean stop. What lay behind is in: %s",
                 tp,
-                found.cut,
-                found.log.leo,
-                ", ".join(map(str, found.aside)) or "no file, there was nothing",
+                result.cut,
+                result.log.leo,
+                ", ".join(map(str, result.aside)) or "no file, there was nothing",
             )
-        elif found.cut is not None:
-            _LOG.warning("log %s cut to end offset %d: %s", tp, found.log.leo, found.cut)
-        return found
+        elif result.cut is not None:
+            _LOG.warning("log %s cut to end offset %d: %s", tp, result.log.leo, result.cut)
+        return result
 
     @property
     def _metadata_directory(self) -> Path:
@@ -229,7 +229,7 @@ class LogDir:
         return True
 
     def _directories(self) -> list[tuple[TopicPartition, Path]]:
-        found = []
+        result = []
         for entry in sorted(self.path.iterdir()):
             if entry.name.endswith(".tmp"):
                 entry.unlink()
@@ -239,8 +239,8 @@ class LogDir:
                 if self._half_created(entry):
                     shutil.rmtree(entry)
                     continue
-                found.append((tp, entry))
-        return found
+                result.append((tp, entry))
+        return result
 
     @staticmethod
     def _half_created(directory: Path) -> bool:

@@ -45,15 +45,15 @@ def delete(directory: Path, snapshot: SnapshotId) -> None:
 
 def find(directory: Path) -> tuple[StoredSnapshot, ...]:
     """Every one there is, oldest first. What a crash left of one in the making is removed. Raises OSError."""
-    found = []
+    result = []
     if not directory.is_dir():
         return ()
     for path in sorted(directory.iterdir()):
         if path.name.endswith(".checkpoint" + _PART):
             path.unlink()
         elif match := _FILE.match(path.name):
-            found.append(StoredSnapshot(SnapshotId(int(match[1]), int(match[2])), path.read_bytes()))
-    return tuple(found)
+            result.append(StoredSnapshot(SnapshotId(int(match[1]), int(match[2])), path.read_bytes()))
+    return tuple(result)
 
 
 def read(directory: Path, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:

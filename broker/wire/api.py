@@ -81,8 +81,8 @@ class Api(Access):
             if self.sent is not None:
                 check_writer(self.request, entity_class(self.key, self.sent, response=False))
                 check_reader(self.response, entity_class(self.key, self.sent, response=True))
-        except DeclarationError as wrong:
-            raise DeclarationError(f"{self.name} (API key {self.key}): {wrong}") from None
+        except DeclarationError as error:
+            raise DeclarationError(f"{self.name} (API key {self.key}): {error}") from None
 
     # --- translation ---------------------------------------------------------------------------------------
 

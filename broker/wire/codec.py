@@ -156,9 +156,9 @@ class Codec:
             entity = incoming.api.encode_response(schema, incoming.request, response)
             try:
                 body = schema.write(entity)
-            except SerialError as wrong:
-                problem = f"the answer to {incoming.api.name} v{incoming.version} cannot be written: {wrong}"
-                raise WireError(_one_line(problem)) from wrong
+            except SerialError as error:
+                problem = f"the answer to {incoming.api.name} v{incoming.version} cannot be written: {error}"
+                raise WireError(_one_line(problem)) from error
         else:
             body = write(incoming.request, response)
         tags = b"\x00" if schema.flexible else b""
@@ -233,10 +233,10 @@ def _wire_errors(what: str) -> Iterator[None]:
     raises is the frame's fault and costs its connection, never the node. One line is told of it."""
     try:
         yield
-    except WireError as wrong:
-        raise WireError(_one_line(str(wrong))) from wrong
-    except Exception as wrong:
-        raise WireError(_one_line(f"{what} cannot be read: {type(wrong).__name__}: {wrong}")) from wrong
+    except WireError as error:
+        raise WireError(_one_line(str(error))) from error
+    except Exception as error:
+        raise WireError(_one_line(f"{what} cannot be read: {type(error).__name__}: {error}")) from error
 
 
 def _framed(correlation: int, rest: bytes) -> bytes:
@@ -267,6 +267,6 @@ def _request_header(frame: bytes) -> tuple[int, int, int, str, int]:
         raise WireError(f"client id of {length} bytes in a request of {len(frame)} bytes")
     try:
         client_id = frame[_HEADER.size : end].decode()
-    except UnicodeDecodeError as wrong:
-        raise WireError(f"client id is not UTF-8: {wrong.reason}") from wrong
+    except UnicodeDecodeError as error:
+        raise WireError(f"client id is not UTF-8: {error.reason}") from error
     return key, version, correlation, client_id, end

@@ -79,11 +79,11 @@ def fetch_request(request: FetchRequest) -> bytes:
         ),
         _length(len(topics)),
     ]
-    for _, wanted in topics:
-        first = wanted[0]
+    for _, expected in topics:
+        first = expected[0]
         known = METADATA_TOPIC_ID if first.topic_id is None and first.tp == METADATA else first.topic_id
-        parts += (_id(known), _length(len(wanted)))
-        for part in wanted:
+        parts += (_id(known), _length(len(expected)))
+        for part in expected:
             named = part.directory_id is not None and part.directory_id.int != 0
             parts.append(
                 _FETCH_PARTITION.pack(

@@ -107,8 +107,8 @@ def skip_tags(message: bytes, at: int) -> int:
     Raises WireError."""
     try:
         return _walk_tags({}, message, at, _Walk())
-    except IndexError as wrong:
-        raise WireError("the header ends in the middle") from wrong
+    except IndexError as error:
+        raise WireError("the header ends in the middle") from error
 
 
 # --- from a schema to steps ---------------------------------------------------------------------------------

@@ -47,8 +47,8 @@ class Schema:
         message, at = self._guard(message, at)
         try:
             entity, _ = self._read(message, at)
-        except (SerialError, ValueError, OverflowError) as wrong:
-            raise WireError(f"{self.root.__name__} v{self.version}: {wrong}") from wrong
+        except (SerialError, ValueError, OverflowError) as error:
+            raise WireError(f"{self.root.__name__} v{self.version}: {error}") from error
         return entity
 
     def write(self, entity: Entity) -> bytes:

@@ -49,7 +49,7 @@ class Unserved:
 
 def _coordinator(request: Entity, me: Endpoint) -> Values:
     transaction = getattr(request, "key_type", 0) == _TRANSACTION
-    found = {
+    result = {
         "error_code": TRANSACTION_ERROR if transaction else ErrorCode.none,
         "error_message": NO_TRANSACTIONS if transaction else None,
         "node_id": -1 if transaction else me.node_id,
@@ -57,7 +57,7 @@ def _coordinator(request: Entity, me: Endpoint) -> Values:
         "port": -1 if transaction else me.port,
     }
     keys = getattr(request, "coordinator_keys", ())
-    return {**found, "coordinators": tuple({"key": key, **found} for key in keys)}
+    return {**result, "coordinators": tuple({"key": key, **result} for key in keys)}
 
 
 def _refused(**rest: object) -> Callable[[Entity, Endpoint], Values]:

@@ -259,8 +259,8 @@ def misrouted(at: Places) -> Iterator[Finding]:
 
 def _witness(rows: Candidate[Ints]) -> Ints:
     """The event that read the record."""
-    found = np.where(rows.final_index != NONE, rows.final_index, rows.poll_index)
-    return np.where(found != NONE, found, rows.replica_index)
+    result = np.where(rows.final_index != NONE, rows.final_index, rows.poll_index)
+    return np.where(result != NONE, result, rows.replica_index)
 
 
 @check(

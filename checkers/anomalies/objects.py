@@ -62,21 +62,21 @@ class WrongValue:
 def wrong_values(at: Places, workload: str) -> Iterator[WrongValue]:
     """Each value that is wrong. What intervals of time know of one culprit is taken together; the first says
     by which of the two rules it is called."""
-    found = at.contradictions
-    found = found.take(np.isin(found.rule, [n for n, (of, _) in enumerate(RULES) if of == workload]))
+    result = at.contradictions
+    result = result.take(np.isin(result.rule, [n for n, (of, _) in enumerate(RULES) if of == workload]))
     first, second = _TWO_VALUES
-    family = np.where(found.rule == second, first, found.rule)
-    order, starts, _ = grouped(family, found.key, found.order, found.rule)
-    family, key = family[order], found.key[order]
+    family = np.where(result.rule == second, first, result.rule)
+    order, starts, _ = grouped(family, result.key, result.order, result.rule)
+    family, key = family[order], result.key[order]
     new = np.append(True, (np.diff(family) != 0) | (np.diff(key) != 0))[: len(order)]
     begins = np.flatnonzero(starts & new)
     sizes = np.diff(np.append(begins, len(order)))
     if not len(begins):
         return
-    pieces = np.maximum.reduceat(found.pieces[order], begins)
-    contradicted = np.add.reduceat(found.contradicted[order], begins)
+    pieces = np.maximum.reduceat(result.pieces[order], begins)
+    contradicted = np.add.reduceat(result.contradicted[order], begins)
     whole = np.flatnonzero(sizes >= pieces)
-    for number, row in zip(whole.tolist(), rows_of(found.take(order[begins[whole]])), strict=True):
+    for number, row in zip(whole.tolist(), rows_of(result.take(order[begins[whole]])), strict=True):
         yield WrongValue(RULES[row.rule][1], int(contradicted[number]), row)
 
 
@@ -100,10 +100,10 @@ mark(REGISTER)  # set where they are found (wrackline.checkers.engine.objects.va
 def register_not_linearizable(at: Places) -> Iterator[Finding]:
     """One per culprit: a value that was read and should not have been, or was held when another must have
     been."""
-    for wrong in wrong_values(at, REGISTER):
-        others = wrong.contradicted - 1
+    for error in wrong_values(at, REGISTER):
+        others = error.contradicted - 1
         like_it = f" ({others:,} other values contradict it too)" if others > 0 else ""
-        yield _finding(at, wrong, f"register: {_why_of_register(wrong, at.run)}{like_it}")
+        yield _finding(at, error, f"register: {_why_of_register(error, at.run)}{like_it}")
 
 
 def _finding(at: Places, wrong: WrongValue, why: str) -> Finding:
@@ -119,9 +119,9 @@ def _finding(at: Places, wrong: WrongValue, why: str) -> Finding:
 
 def _why_of_register(wrong: WrongValue, run: AboutRun) -> str:
     # Slots: write, first to return and last to start of one zone, and those of another.
-    found = wrong.found
-    _, first, last, _, other_first, other_last, *_ = found.calls
-    one, other = _value(run, found.value), _value(run, found.other)
+    result = wrong.found
+    _, first, last, _, other_first, other_last, *_ = result.calls
+    one, other = _value(run, result.value), _value(run, result.other)
     read = f"process {run.process(first.process)} read {one} at {when(first.ret_ns)}"
     ends = other_first.ret_ns, other_last.inv_ns
     known = [end for end in ends if end is not None]
@@ -159,15 +159,15 @@ mark(QUEUE)  # set where they are found (wrackline.checkers.engine.objects.value
 )
 def queue_not_linearizable(at: Places) -> Iterator[Finding]:
     """One per culprit: a value that came out wrongly or never, or an empty answer that was not true."""
-    for wrong in wrong_values(at, QUEUE):
-        yield _finding(at, wrong, f"queue: {_why_of_queue(wrong, at.run)}")
+    for error in wrong_values(at, QUEUE):
+        yield _finding(at, error, f"queue: {_why_of_queue(error, at.run)}")
 
 
 def _why_of_queue(wrong: WrongValue, run: AboutRun) -> str:
-    found, others = wrong.found, wrong.contradicted - 1
+    result, others = wrong.found, wrong.contradicted - 1
     # Slots: enqueue and dequeue of one value, and those of another; the answer "empty" first.
-    put, got, other_put, other_got, *_ = found.calls
-    value, other = run.value(found.value), run.value(found.other)
+    put, got, other_put, other_got, *_ = result.calls
+    value, other = run.value(result.value), run.value(result.other)
 
     def dequeued(call: Call[Any]) -> str:
         return f"process {run.process(call.process)} dequeued value {value} at {when(call.ret_ns)}"

@@ -109,17 +109,17 @@ class Case(Words):
     # --- steps ---------------------------------------------------------------------------------------------
 
     def take(self, step: str) -> None:
-        found = _STEP.match(step)
-        if found is None:
+        result = _STEP.match(step)
+        if result is None:
             raise CaseError(f"{step!r}: neither 'process: ...' nor 'n1 holds ...' nor 'final ...'")
-        rest = found["rest"].strip()
+        rest = result["rest"].strip()
         self._of_topic(rest)
-        if found["host"]:
-            self._holds(found["host"], rest.split(), step)
-        elif found["final"]:
+        if result["host"]:
+            self._holds(result["host"], rest.split(), step)
+        elif result["final"]:
             self._final(rest.split(), step)
         else:
-            self._client(found["who"], rest, step)
+            self._client(result["who"], rest, step)
 
     def _client(self, who: str, rest: str, step: str) -> None:
         process = self._processes.setdefault(who, len(self._processes) + 1)

@@ -62,10 +62,10 @@ class Words:
 
     def _offsets(self, words: list[str], step: str) -> list[tuple[int, int]]:
         """(partition, offset) of each word; ``none`` is -1."""
-        found = [self._offset(word, step) for word in words]
-        if not found or any(offset is None for _, offset in found):
+        result = [self._offset(word, step) for word in words]
+        if not result or any(offset is None for _, offset in result):
             raise CaseError(f"{step!r}: an offset must follow (3, 1/5, 1/none)")
-        return [(partition, offset) for partition, offset in found if offset is not None]
+        return [(partition, offset) for partition, offset in result if offset is not None]
 
     def _of_topic(self, step: str) -> None:
         """The topic that the step is about: the one that it names, which is one at most. Raises CaseError."""
@@ -81,10 +81,10 @@ class Words:
         return partition
 
     def _offset(self, word: str, step: str) -> tuple[int, int | None]:
-        found = _OFFSET.match(word)
-        if found is None:
+        result = _OFFSET.match(word)
+        if result is None:
             raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
-        partition, at = self._part(found["part"]), found["offset"]
+        partition, at = self._part(result["part"]), result["offset"]
         return partition, {"?": None, "none": -1}[at] if not at.isdigit() else int(at)
 
     def _place(self, word: str, step: str) -> tuple[int, int]:
@@ -94,18 +94,18 @@ class Words:
         return partition, offset
 
     def _record(self, word: str, step: str, *, sent: bool = False, epoch: int = 0) -> Record:
-        found = _RECORD.match(word)
-        if found is None:
+        result = _RECORD.match(word)
+        if result is None:
             raise CaseError(f"{step!r}: {word!r} is no record (a@0, a@1/0, a@0^3, a?, a!, a+)")
-        partition = self._part(found["part"])
-        if found["offset"] not in (None, "?"):
-            offset = int(found["offset"])
+        partition = self._part(result["part"])
+        if result["offset"] not in (None, "?"):
+            offset = int(result["offset"])
         elif sent:
-            offset = _CODES.get(found["mark"], UNKNOWN)
+            offset = _CODES.get(result["mark"], UNKNOWN)
         else:
             raise CaseError(f"{step!r}: {word!r} was read, so it has an offset")
-        leader_epoch = -1 if found["epoch"] == "-" else int(found["epoch"] or epoch)
-        return Record(partition, offset, self._value(found["value"]), leader_epoch)
+        leader_epoch = -1 if result["epoch"] == "-" else int(result["epoch"] or epoch)
+        return Record(partition, offset, self._value(result["value"]), leader_epoch)
 
     def _value(self, name: str) -> int:
         if name in ("#", "~"):

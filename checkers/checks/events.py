@@ -62,29 +62,29 @@ class EventBatch:
         """Turns a column of texts into numbers; NONE for null."""
         texts = self.column(name)
         texts = texts if isinstance(texts, pa.DictionaryArray) else texts.dictionary_encode()
-        found = np.array([*map(number, texts.dictionary.to_pylist()), NONE], np.int64)
-        return found[ints(texts.indices, null=-1)]
+        result = np.array([*map(number, texts.dictionary.to_pylist()), NONE], np.int64)
+        return result[ints(texts.indices, null=-1)]
 
     def column(self, name: str) -> pa.Array:
         return self._batch.column(name)
 
     def are(self, outcome: str | None, kind: str | None = None) -> Bools:
         """Says which events are of this type, and of this kind; None: of any."""
-        found = np.ones(len(self.index), np.bool_)
-        for name, wanted in (("type", outcome), ("f", kind)):
-            if wanted is not None:
-                found &= pc.equal(self.column(name), wanted).to_numpy(zero_copy_only=False)
-        return found
+        result = np.ones(len(self.index), np.bool_)
+        for name, expected in (("type", outcome), ("f", kind)):
+            if expected is not None:
+                result &= pc.equal(self.column(name), expected).to_numpy(zero_copy_only=False)
+        return result
 
     def say(self, text: str) -> Bools:
         """Says which events have this in their ``extra``."""
-        found = pc.match_substring(self.column("extra"), text).fill_null(False)
-        return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+        result = pc.match_substring(self.column("extra"), text).fill_null(False)
+        return np.asarray(result.to_numpy(zero_copy_only=False), np.bool_)
 
     def texts(self, name: str, rows: Ints) -> list[Any]:
         """Gives the texts of a column in these rows."""
-        found: list[Any] = self.column(name).take(pa.array(rows)).to_pylist()
-        return found
+        result: list[Any] = self.column(name).take(pa.array(rows)).to_pylist()
+        return result
 
     def group_events(self) -> Iterator[GroupEvent]:
         """Yields the events that speak of groups, in their order."""

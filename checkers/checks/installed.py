@@ -23,8 +23,8 @@ def installed() -> tuple[str, ...]:
         spec = find_spec(entry.module)
         places = [] if spec is None else spec.submodule_search_locations or [spec.origin or ""]
         files += [file for place in places for file in _files_of(Path(place))]
-    found = [name for file in dict.fromkeys(files) for name in _declared(file)]
-    return tuple(dict.fromkeys(found))
+    result = [name for file in dict.fromkeys(files) for name in _declared(file)]
+    return tuple(dict.fromkeys(result))
 
 
 def _files_of(place: Path) -> list[Path]:

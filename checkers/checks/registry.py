@@ -114,13 +114,13 @@ class WalkAnomaly:
 
 def found_by(walk: Walk, family: str, anomalies: Mapping[str, WalkAnomaly]) -> None:
     """Registers the anomalies of one family that a walk finds. Raises ValueError for a name that is taken."""
-    for name, found in anomalies.items():
+    for name, result in anomalies.items():
         _register(
             Check(
                 name=name,
                 family=family,
                 walk=walk,
-                **{one.name: getattr(found, one.name) for one in fields(found)},
+                **{one.name: getattr(result, one.name) for one in fields(result)},
             )
         )
 
@@ -136,14 +136,14 @@ def mark(name: str, at_place: Test | None = None, by_value: TestByValue | None =
     Spark's workers could not be given it."""
     if name in _MARKS:
         raise ValueError(f"two marks are called {name}")
-    found = Mark(name, at_place, by_value)
+    result = Mark(name, at_place, by_value)
     try:
-        pickle.dumps(found)
-    except (pickle.PicklingError, AttributeError, TypeError) as wrong:
+        pickle.dumps(result)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
-            f"mark {name}: its tests must be functions at the top of a module ({wrong})"
-        ) from wrong
-    _MARKS[name] = found
+            f"mark {name}: its tests must be functions at the top of a module ({error})"
+        ) from error
+    _MARKS[name] = result
     return name
 
 
@@ -181,8 +181,8 @@ def names() -> tuple[str, ...]:
 def not_looked_for() -> tuple[str, ...]:
     """Anomalies that are installed and that nothing here looks for: they are not registered, or one of their
     marks is not, so that no row would ever have it."""
-    found = {one.name for one in checks() if all(mark in _MARKS for mark in one.marks)}
-    return tuple(name for name in dict.fromkeys((*installed(), *names())) if name not in found)
+    result = {one.name for one in checks() if all(mark in _MARKS for mark in one.marks)}
+    return tuple(name for name in dict.fromkeys((*installed(), *names())) if name not in result)
 
 
 @cache

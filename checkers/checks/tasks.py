@@ -85,16 +85,16 @@ def words_wanted(given: GivesCheckContext) -> Task:
         context, writer = given(), Writer()
         for log, facts in _logs(batches):
             rows = facts.of(Candidate)
-            wanted: set[int] = set()
+            expected: set[int] = set()
             for check in context.checks:
                 if check.words_of is not None:
                     bits = context.marks.bits(check.marks)
                     index = check.words_of(rows.take((rows.marks & bits) != 0))
-                    wanted |= set(index[index != NONE].tolist())
+                    expected |= set(index[index != NONE].tolist())
             about = context.runs[log >> 32].of_number.get(log)
             values = sorted(set(rows.value.tolist())) if about is not None and about.compacted else []
-            if wanted or values:
-                writer.note(log, 0, {"index": sorted(wanted), "values": values})
+            if expected or values:
+                writer.note(log, 0, {"index": sorted(expected), "values": values})
         yield from writer.batches(everything=True)
 
     return run
@@ -197,9 +197,9 @@ def events_for(given: GivesCheckContext, kinds: frozenset[str], parts_of: Parts 
 
 
 def _events(split: Split, kinds: frozenset[str]) -> Iterator[pa.RecordBatch]:
-    wanted = pa.array(sorted(kinds), pa.string())
+    expected = pa.array(sorted(kinds), pa.string())
     for batch in events_of(split):
-        mine = batch.filter(pc.is_in(batch.column("f"), wanted))
+        mine = batch.filter(pc.is_in(batch.column("f"), expected))
         if len(mine):
             yield mine
 
@@ -208,8 +208,8 @@ def _bytes(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    result: bytes = sink.getvalue().to_pybytes()
+    return result
 
 
 def _batch(data: bytes) -> pa.RecordBatch:

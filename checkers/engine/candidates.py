@@ -234,10 +234,10 @@ def lt(one: Ints, other: Ints) -> Bools:
 
 def least(*columns: Ints) -> Ints:
     """The smallest that is known; NONE where none is."""
-    found = np.full(len(columns[0]), NEVER)
+    result = np.full(len(columns[0]), NEVER)
     for column in columns:
-        found = np.minimum(found, np.where(column == NONE, NEVER, column))
-    return np.where(found == NEVER, NONE, found)
+        result = np.minimum(result, np.where(column == NONE, NEVER, column))
+    return np.where(result == NEVER, NONE, result)
 
 
 # --- what a row is

@@ -138,8 +138,8 @@ def owner_of_run(run: int) -> int:
 
 
 def run_of(log: Ints) -> Ints:
-    found: Ints = log >> (PARTITION_BITS + TOPIC_BITS)
-    return found
+    result: Ints = log >> (PARTITION_BITS + TOPIC_BITS)
+    return result
 
 
 def whole_replicas(replicas: Mapping[str, ReplicaRead]) -> list[str]:

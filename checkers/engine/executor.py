@@ -87,17 +87,17 @@ class LocalRows:
             raise TooLarge
 
     def mapped(self, task: Task, schema: pa.Schema) -> LocalRows:
-        found, size = [], 0
+        result, size = [], 0
         for batch in task(iter(self._batches)):
             size += batch.nbytes
             if size > self._limit:
                 raise TooLarge
-            found.append(batch)
-        return LocalRows(found, schema, self._limit)
+            result.append(batch)
+        return LocalRows(result, schema, self._limit)
 
     def having(self, column: str, values: Collection[int]) -> LocalRows:
-        wanted = pa.array(sorted(values), self._schema.field(column).type)
-        return self._of([batch.filter(pc.is_in(batch.column(column), wanted)) for batch in self._batches])
+        expected = pa.array(sorted(values), self._schema.field(column).type)
+        return self._of([batch.filter(pc.is_in(batch.column(column), expected)) for batch in self._batches])
 
     def union(self, other: LocalRows) -> LocalRows:
         return self._of([*self._batches, *other._batches])

@@ -364,9 +364,9 @@ class Facts:
 
     def of(self, kind: type[T]) -> T:
         """All of one kind, in the order in which they came."""
-        found = concatenated(kind, cast("list[T]", self._parts.get(plain(kind), [])))
-        self._parts[plain(kind)] = [found]
-        return found
+        result = concatenated(kind, cast("list[T]", self._parts.get(plain(kind), [])))
+        self._parts[plain(kind)] = [result]
+        return result
 
     def replace(self, rows: Table[Ints]) -> None:
         """Replaces all facts of the kind of these rows."""

@@ -68,22 +68,22 @@ class Marks:
 
     def at_places(self, rows: Candidate[Ints]) -> Ints:
         """The marks of claims: places, and end offsets asked for."""
-        found = np.zeros(len(rows), dtype=np.int64)
+        result = np.zeros(len(rows), dtype=np.int64)
         for mark in self._every:
             if mark.at_place is not None:
                 with mark.running(mark.at_place):
-                    found |= np.where(mark.at_place(rows), self.bit(mark.name), 0)
-        return found
+                    result |= np.where(mark.at_place(rows), self.bit(mark.name), 0)
+        return result
 
     def by_value(self, rows: Candidate[Ints], unfilled: Unfilled) -> Ints:
         """The marks, now that all is known of each value."""
-        found = rows.marks.copy()
+        result = rows.marks.copy()
         for mark in self._every:
             if mark.by_value is not None:
                 bit = self.bit(mark.name)
                 with mark.running(mark.by_value):
-                    found = np.where(mark.by_value(rows, unfilled), found | bit, found & ~bit)
-        return found
+                    result = np.where(mark.by_value(rows, unfilled), result | bit, result & ~bit)
+        return result
 
     def counted(self, rows: Candidate[Ints]) -> dict[str, int]:
         """Mark -> how many rows have it, where any has."""

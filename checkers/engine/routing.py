@@ -17,8 +17,8 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 def bucket_of(run: Ints, value: Ints, buckets: int) -> Ints:
     """Returns the bucket of a value: the part of what is looked at by value that it belongs to."""
     mixed = (value.astype(np.uint64) + run.astype(np.uint64)) * _MIX
-    found: Ints = ((mixed >> np.uint64(33)) % np.uint64(buckets)).astype(np.int64)
-    return found
+    result: Ints = ((mixed >> np.uint64(33)) % np.uint64(buckets)).astype(np.int64)
+    return result
 
 
 def put_candidates(writer: Writer, context: Context, rows: Candidate[Ints], *, again: bool = False) -> None:

@@ -74,8 +74,8 @@ def ingested(context_of: GivesContext, what: str) -> Task:
                 if what == RANGES:
                     facts = _of_ranges(facts, context)
                 yield from facts if what != ENDS else _ends_down(facts)
-            except BROKEN as wrong:
-                yield from _problem(split, wrong)
+            except BROKEN as error:
+                yield from _problem(split, error)
 
     return run
 
@@ -212,12 +212,12 @@ def in_order(context_of: GivesContext) -> Task:
                 facts = Facts(packed.rows() for packed in of_range)
                 records = facts.of(InFinal)
                 if owner < 0:
-                    found = of_senders(records, context.marks)
+                    result = of_senders(records, context.marks)
                 else:
-                    found = log.judged(owner, records, facts.of(EndAsked))
-                if len(found):
-                    writer.note(VALUES, 0, {"marks": context.marks.counted(found)})
-                    writer.rows(VALUES, 0, found)
+                    result = log.judged(owner, records, facts.of(EndAsked))
+                if len(result):
+                    writer.note(VALUES, 0, {"marks": context.marks.counted(result)})
+                    writer.rows(VALUES, 0, result)
                 yield from writer.batches()
         yield from writer.batches(everything=True)
 

@@ -96,16 +96,16 @@ def check_log(
     ``covered``: a range of offsets [from, to) that one read covered whole: what it does not show there is not
     there. ``holes``: offsets are contiguous, so that whatever is below a known end must be some append."""
     seen_offset, seen_value, seen_ret = _seen(appends, reads)
-    found = [
+    result = [
         *_agreement(seen_offset, seen_value),
         *_provenance(appends, seen_value),
         *_windows(appends, ends, seen_offset, seen_value, seen_ret),
     ]
     if holes and covered is not None:
-        found += _holes(reads, covered)
+        result += _holes(reads, covered)
     elif holes:
-        found += _unfilled(appends, ends, seen_offset, seen_value, seen_ret, start)
-    return found
+        result += _unfilled(appends, ends, seen_offset, seen_value, seen_ret, start)
+    return result
 
 
 def _seen(appends: Sequence[Append], reads: Sequence[Read]) -> tuple[Ints, Ints, Ints]:
@@ -123,27 +123,27 @@ def _seen(appends: Sequence[Append], reads: Sequence[Read]) -> tuple[Ints, Ints,
 
 def _agreement(offset: Ints, value: Ints) -> list[Violation]:
     """Rule 1: one value per offset and one offset per value."""
-    found = []
+    result = []
     for rule, by, other in ((Rule.TWO_VALUES, offset, value), (Rule.TWO_OFFSETS, value, offset)):
         order = np.lexsort((other, by))
         same, differs = np.diff(by[order]) == 0, np.diff(other[order]) != 0
         bad = by[order][1:][same & differs]
         if len(bad):
-            found.append(Violation(rule, int(bad.min())))
-    return found
+            result.append(Violation(rule, int(bad.min())))
+    return result
 
 
 def _provenance(appends: Sequence[Append], value: Ints) -> list[Violation]:
     """Rule 2: each value seen was sent, and not by a send that failed."""
     sent = np.array([a.value for a in appends], dtype=np.int64)
     failed = np.array([a.value for a in appends if a.failed], dtype=np.int64)
-    found = []
+    result = []
     garbage, aborted = np.setdiff1d(value, sent), np.intersect1d(value, failed)
     if len(garbage):
-        found.append(Violation(Rule.GARBAGE, int(garbage.min())))
+        result.append(Violation(Rule.GARBAGE, int(garbage.min())))
     if len(aborted):
-        found.append(Violation(Rule.ABORTED, int(aborted.min())))
-    return found
+        result.append(Violation(Rule.ABORTED, int(aborted.min())))
+    return result
 
 
 def _upper_bounds(ends: Sequence[End], offset: Ints, ret: Ints) -> tuple[Ints, Ints]:

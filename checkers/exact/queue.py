@@ -78,13 +78,13 @@ def check_queue(table: Columns) -> list[Contradiction]:
     One contradiction per culprit.
 
     Raises RepeatedValue when two enqueues that did not fail have the same value."""
-    found, lives = lives_of(table)
+    result, lives = lives_of(table)
     gets = np.flatnonzero(~table.puts & ~table.failed)
     unsure = np.sort(table.inv[gets[table.ret[gets] == NEVER]])
     left = lives.got < 0
     lives.di[left] = taken_by_unsure(lives.er[left], unsure)
     empty = gets[(table.ret[gets] != NEVER) & (table.value[gets] == NOTHING)]
-    return found + _order(table, lives) + _empty(table, lives, empty)
+    return result + _order(table, lives) + _empty(table, lives, empty)
 
 
 def lives_of(table: Columns) -> tuple[list[Contradiction], Lives]:
@@ -97,9 +97,9 @@ def lives_of(table: Columns) -> tuple[list[Contradiction], Lives]:
     known = np.flatnonzero(~table.puts & ~table.failed & (table.ret != NEVER) & (table.value != NOTHING))
     at = find(table.value[puts], table.value[known])
     firsts = first_of_each(table.value[known], known, table.inv[known])
-    found = _unknown(table, known[at < 0]) + _twice(table, known, firsts)
+    result = _unknown(table, known[at < 0]) + _twice(table, known, firsts)
     lives, early = _lives(table, puts, firsts)
-    return found + early, lives
+    return result + early, lives
 
 
 def _unknown(table: Columns, gets: Ints) -> list[Contradiction]:
@@ -134,12 +134,12 @@ def _lives(table: Columns, puts: Ints, firsts: Ints) -> tuple[Lives, list[Contra
     dr = np.where(got >= 0, table.ret[got], NEVER)
     ei, er = table.inv[puts], table.ret[puts]
     early = dr < ei
-    found = [
+    result = [
         Contradiction(Rule.FUTURE, int(table.value[p]), None, 0, by_invocation(table, (int(p), int(g))))
         for p, g in zip(puts[early].tolist(), got[early].tolist(), strict=True)
     ]
     keep = ~early & ((got >= 0) | (er != NEVER))
-    return Lives(puts[keep], got[keep], ei[keep], er[keep], di[keep], dr[keep]), found
+    return Lives(puts[keep], got[keep], ei[keep], er[keep], di[keep], dr[keep]), result
 
 
 def taken_by_unsure(er: Ints, unsure: Ints, before: int = 0) -> Ints:
@@ -153,12 +153,12 @@ def taken_by_unsure(er: Ints, unsure: Ints, before: int = 0) -> Ints:
 
 
 def _order(table: Columns, lives: Lives) -> list[Contradiction]:
-    every, found = np.arange(len(lives.put)), []
+    every, result = np.arange(len(lives.put)), []
     for rule, one, other, count in disordered(lives, every, every):
         culprit, against = table.value[lives.put[list(culprit_first(rule, one, other))]].tolist()
         rows = {int(column[at]) for at in (one, other) for column in (lives.put, lives.got)} - {-1}
-        found.append(Contradiction(rule, culprit, against, count, by_invocation(table, rows)))
-    return found
+        result.append(Contradiction(rule, culprit, against, count, by_invocation(table, rows)))
+    return result
 
 
 def culprit_first(rule: Rule, late: int, by: int) -> tuple[int, int]:
@@ -203,11 +203,11 @@ def overtaken(er: Ints, di: Ints, ei: Ints, dr: Ints) -> tuple[Ints, Ints]:
 
 
 def _empty(table: Columns, lives: Lives, empty: Ints) -> list[Contradiction]:
-    found = []
+    result = []
     for at, cover in covered(lives.er, lives.di, table.inv[empty], table.ret[empty]):
         row = int(empty[at])
         rows = [row, *lives.put[cover].tolist(), *lives.got[cover].tolist()]
-        found.append(
+        result.append(
             Contradiction(
                 Rule.NOT_EMPTY,
                 NOTHING,
@@ -216,7 +216,7 @@ def _empty(table: Columns, lives: Lives, empty: Ints) -> list[Contradiction]:
                 by_invocation(table, [one for one in rows if one >= 0]),
             )
         )
-    return found
+    return result
 
 
 def covered(er: Ints, di: Ints, inv: Ints, ret: Ints) -> Iterator[tuple[int, Ints]]:

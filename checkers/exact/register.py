@@ -73,8 +73,8 @@ def check_register(table: Columns, *, initial: int = NOTHING) -> list[Contradict
 
     Raises RepeatedValue when two writes that did not fail have the same value, or one has the initial
     value."""
-    found, clusters = clusters_of(table, initial=initial)
-    return found + _zones(table, clusters)
+    result, clusters = clusters_of(table, initial=initial)
+    return result + _zones(table, clusters)
 
 
 def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Contradiction], Clusters]:
@@ -89,9 +89,9 @@ def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Contrad
     unwritten = (at < 0) & ~is_initial
     early = np.zeros(len(reads), dtype=bool)
     early[at >= 0] = table.ret[reads[at >= 0]] < table.inv[writes[at[at >= 0]]]
-    found = _unwritten(table, reads[unwritten]) + _future(table, reads[early], writes[at[early]])
+    result = _unwritten(table, reads[unwritten]) + _future(table, reads[early], writes[at[early]])
     clusters = _clusters(table, writes, reads[~unwritten & ~early], at[~unwritten & ~early], initial)
-    return found, clusters
+    return result, clusters
 
 
 def _unwritten(table: Columns, reads: Ints) -> list[Contradiction]:
@@ -137,11 +137,11 @@ def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int)
 
 
 def _zones(table: Columns, clusters: Clusters) -> list[Contradiction]:
-    found = []
+    result = []
     for rule, one, other, count in overlaps(clusters.f, clusters.s):
         values = int(clusters.value[one]), int(clusters.value[other])
-        found.append(Contradiction(rule, *values, count, clusters.witness(table, one, other)))
-    return found
+        result.append(Contradiction(rule, *values, count, clusters.witness(table, one, other)))
+    return result
 
 
 def overlaps(f: Ints, s: Ints) -> Iterator[tuple[Rule, int, int, int]]:

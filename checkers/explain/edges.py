@@ -45,9 +45,9 @@ def _shortest(begin: Sequence[Step], leaving: Mapping[int, Sequence[Step]], whol
     """The shortest cycle through one of the edges that it may ``begin`` with."""
     best: list[Step] = []
     for first in begin:
-        found = _path_round(first, leaving, whole)
-        if found and (not best or len(found) < len(best)):
-            best = found
+        result = _path_round(first, leaving, whole)
+        if result and (not best or len(result) < len(best)):
+            best = result
     return best
 
 
@@ -95,8 +95,8 @@ def steps_among(cited: Sequence[Cited], finding: Finding, how: ExplainedBy) -> l
     if not how.sends:
         cited = [one for one in cited if one.op.f != "send"] or cited
     cited = _located(cited)
-    found = [step for a, b in permutations(cited, 2) for step in _steps(a, b, finding)]
-    return sorted(found, key=lambda step: not _about(step, finding))
+    result = [step for a, b in permutations(cited, 2) for step in _steps(a, b, finding)]
+    return sorted(result, key=lambda step: not _about(step, finding))
 
 
 def _located(cited: Sequence[Cited]) -> list[Cited]:

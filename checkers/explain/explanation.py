@@ -84,15 +84,15 @@ def operations_in(history: History, windows: Collection[Window]) -> dict[Window,
         else:
             merged.append([window])
             reached = window.end_ns
-    found: dict[Window, list[Operation]] = {}
+    result: dict[Window, list[Operation]] = {}
     for members in merged:
         begin, end = members[0].begin_ns, max(window.end_ns for window in members)
         limit = _WINDOW_ROWS * min(len(members), 3)
         excerpts = history.between(begin, end, limit)
         operations = pair(excerpts, complete=len(excerpts) < limit)
         for window in members:
-            found[window] = [op for op in operations if window.holds(op.begin_ns, op.end_ns)]
-    return found
+            result[window] = [op for op in operations if window.holds(op.begin_ns, op.end_ns)]
+    return result
 
 
 def filled(
@@ -193,12 +193,12 @@ def _explain(
 
 
 def _offsets(findings: Iterable[Finding]) -> dict[tuple[str, int], set[int]]:
-    wanted: dict[tuple[str, int], set[int]] = {}
+    expected: dict[tuple[str, int], set[int]] = {}
     for finding in findings:
         if finding.topic is not None and finding.partition is not None:
             own = reach(finding.offset) if finding.offset is not None else (_END,)
-            wanted.setdefault((finding.topic, finding.partition), set()).update(own)
-    return wanted
+            expected.setdefault((finding.topic, finding.partition), set()).update(own)
+    return expected
 
 
 def _cited(finding: Finding, how: ExplainedBy, seen: Observations) -> tuple[int, ...]:

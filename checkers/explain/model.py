@@ -353,14 +353,14 @@ def to_json(explanations: Explanations) -> bytes:
 
 def from_json(content: bytes) -> Explanations:
     """Raises ValueError, in one line, for what is no such file, or one of another version."""
-    found = orjson.loads(content)
-    version = found.get("version", 0) if isinstance(found, dict) else None
+    result = orjson.loads(content)
+    version = result.get("version", 0) if isinstance(result, dict) else None
     if version != VERSION:
         raise ValueError(f"its version is {version}, not {VERSION}")
-    return _FORM.validate_python(found)
+    return _FORM.validate_python(result)
 
 
 def list_to_json(explanations: Iterable[Explanation]) -> bytes:
     """Some of them, without their windows: the operations of those are in the file alone."""
-    found = [replace(one, windows=()) for one in explanations]
-    return _LIST.dump_json(found, indent=2, exclude_defaults=True, warnings="error")
+    result = [replace(one, windows=()) for one in explanations]
+    return _LIST.dump_json(result, indent=2, exclude_defaults=True, warnings="error")

@@ -58,8 +58,8 @@ def _given(reading: Reading, line: Line, had: Collection[int]) -> Cell:
         Held(value_label(value), value, None if epoch < 0 else epoch, count)
         for (value, epoch), count in times.items()
     )
-    wrong = len(here) > 1 or line.offset in had or any(item.value != line.expected for item in held)
-    return Cell(held[:_VALUES_SHOWN], max(0, len(held) - _VALUES_SHOWN), "differs" if wrong else "same")
+    error = len(here) > 1 or line.offset in had or any(item.value != line.expected for item in held)
+    return Cell(held[:_VALUES_SHOWN], max(0, len(held) - _VALUES_SHOWN), "differs" if error else "same")
 
 
 def reach(offset: int) -> range:
@@ -146,9 +146,9 @@ def _cell(own: Sequence[Sighting], seen: Observations, right: int | None, epoch:
         Held(value_label(value), value, None if e < 0 else e, count)
         for (value, e), count in times.most_common()
     )
-    wrong = any(item.value != right for item in held)
-    wrong |= epoch is not None and any(item.leader_epoch not in (None, epoch) for item in held)
-    return Cell(held[:_VALUES_SHOWN], max(0, len(held) - _VALUES_SHOWN), "differs" if wrong else "same")
+    error = any(item.value != right for item in held)
+    error |= epoch is not None and any(item.leader_epoch not in (None, epoch) for item in held)
+    return Cell(held[:_VALUES_SHOWN], max(0, len(held) - _VALUES_SHOWN), "differs" if error else "same")
 
 
 def _log_cell(

@@ -112,14 +112,14 @@ def _overtaken(puts: dict[int, Cited], takes: dict[int, list[Cited]]) -> Iterato
 def _not_empty(
     puts: dict[int, Cited], takes: dict[int, list[Cited]], nothing: Sequence[Cited]
 ) -> Iterator[list[Edge]]:
-    for (value, put), found in product(puts.items(), nothing):
-        went_in = in_time(put, found)
-        came_out = [in_time(found, take) for take in takes.get(value, ())]
+    for (value, put), result in product(puts.items(), nothing):
+        went_in = in_time(put, result)
+        came_out = [in_time(result, take) for take in takes.get(value, ())]
         if went_in is not None and all(came_out):
             until = (
                 f"only {takes[value][0].name} took it, later" if came_out else "no operation had taken it out"
             )
             sentence = (
-                f"{found.name} found the queue empty, so {value_label(value)} was not in it yet: {until}"
+                f"{result.name} found the queue empty, so {value_label(value)} was not in it yet: {until}"
             )
-            yield [went_in, _edge(found, put, EdgeKind.UNSEEN, sentence, value)]
+            yield [went_in, _edge(result, put, EdgeKind.UNSEEN, sentence, value)]

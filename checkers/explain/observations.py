@@ -80,9 +80,9 @@ class Observations:
 
 def observations(history: History, wanted: Mapping[tuple[str, int], Collection[int]]) -> Observations:
     """Returns what was seen at offsets of partitions; ``wanted``: (topic, partition) -> offsets."""
-    found = Observations()
+    result = Observations()
     if not wanted:
-        return found
+        return result
     topics = sorted({topic for topic, _ in wanted})
     where = (ds.field("type") != Type.INVOKE.value) & ds.field("topic").isin(topics)
     where &= ds.field("f").isin(["send", "poll", "drain", "replica"])
@@ -93,11 +93,11 @@ def observations(history: History, wanted: Mapping[tuple[str, int], Collection[i
         for topic in topics
     }
     for batch in history.scan(where):
-        _note_ends(batch, wanted, found)
+        _note_ends(batch, wanted, result)
         for topic, wanted_codes in codes.items():
             own = batch.select(["f", "node", "records"]).filter(pc.equal(batch.column("topic"), topic))
-            _note_records(own, topic, wanted_codes, found)
-    return found
+            _note_records(own, topic, wanted_codes, result)
+    return result
 
 
 def records_of(
@@ -110,7 +110,7 @@ def records_of(
         return {}
     codes = np.array(sorted(_code(p, o) for p, o in near), dtype=np.int64)
     sought = np.array(sorted(values), dtype=np.int64)
-    found: dict[int, list[Record]] = {}
+    result: dict[int, list[Record]] = {}
     for batch in history.scan(having(indexes), columns=["index", "f", "records"]):
         for index, f, own in zip(*(batch.column(n) for n in ("index", "f", "records")), strict=True):
             if own.is_valid and len(own.values):
@@ -118,8 +118,8 @@ def records_of(
                 if f.as_py() != "send":
                     kept = _near(own.values, codes, sought)
                 taken = own.values.take(pa.array(kept[:NEAR_RECORDS]))
-                found[index.as_py()] = [record_of(item) for item in taken.to_pylist()]
-    return found
+                result[index.as_py()] = [record_of(item) for item in taken.to_pylist()]
+    return result
 
 
 def _code(partition: int, offset: int) -> int:
@@ -158,10 +158,10 @@ def _note_records(batch: pa.RecordBatch, topic: str, codes: np.ndarray[Any, Any]
     if not len(hits):
         return
     parents = pc.list_parent_indices(records).to_numpy()[hits]
-    found = flat.take(pa.array(hits)).to_pylist()
+    result = flat.take(pa.array(hits)).to_pylist()
     kinds = batch.column("f").take(pa.array(parents)).to_pylist()
     nodes = batch.column("node").take(pa.array(parents)).to_pylist()
-    for record, f, node in zip(found, kinds, nodes, strict=True):
+    for record, f, node in zip(result, kinds, nodes, strict=True):
         seen = Sighting(
             topic, record["partition"], record["offset"], f, node if f == "replica" else None,
             record["value"], record["leader_epoch"],
@@ -171,10 +171,10 @@ def _note_records(batch: pa.RecordBatch, topic: str, codes: np.ndarray[Any, Any]
 
 def _last_offsets(lists: pa.ListArray) -> list[int]:
     """The offset of the last record of each list; -1 where there is none."""
-    found = []
+    result = []
     for own in lists:
-        found.append(own.values.field("offset")[-1].as_py() if own.is_valid and len(own.values) else -1)
-    return found
+        result.append(own.values.field("offset")[-1].as_py() if own.is_valid and len(own.values) else -1)
+    return result
 
 
 def _note_ends(

@@ -87,19 +87,19 @@ def pair(excerpts: Iterable[Excerpt], *, complete: bool = True) -> list[Operatio
     invocation without one is dropped.
     """
     waiting: dict[int, Excerpt] = {}
-    found: list[Operation] = []
+    result: list[Operation] = []
     for excerpt in sorted(excerpts, key=lambda e: e.event.index):
         process = excerpt.event.process
         invoke = waiting.pop(process, None)
         if excerpt.event.type == Type.INVOKE:
             if invoke is not None:
-                found.append(operation(invoke))
+                result.append(operation(invoke))
             waiting[process] = excerpt
         else:
-            found.append(operation(invoke, excerpt) if invoke is not None else operation(excerpt))
+            result.append(operation(invoke, excerpt) if invoke is not None else operation(excerpt))
     if complete:
-        found += [operation(invoke) for invoke in waiting.values()]
-    return sorted(found, key=lambda op: (op.begin_ns, op.indexes))
+        result += [operation(invoke) for invoke in waiting.values()]
+    return sorted(result, key=lambda op: (op.begin_ns, op.indexes))
 
 
 def _what(row: Excerpt) -> str:

@@ -145,8 +145,8 @@ class _Sampler:
 
 def _is_group(key: _Key) -> pc.Expression:
     expression = pc.field("anomaly") == key[0]
-    for name, wanted in zip(_OF_KEY[1:], key[1:], strict=True):
-        expression &= pc.field(name).is_null() if wanted is None else pc.field(name) == wanted
+    for name, expected in zip(_OF_KEY[1:], key[1:], strict=True):
+        expression &= pc.field(name).is_null() if expected is None else pc.field(name) == expected
     return expression
 
 

@@ -69,10 +69,10 @@ def write(
     """The same of a run that has just been judged. ``system``: as in ``RunInfo``. ``files``: asks for the
     history's files; it is called only where something was found."""
     with labels_of(system):
-        found = _explanations(run_dir / FINDINGS_FILE, files, verdict, metrics)
+        result = _explanations(run_dir / FINDINGS_FILE, files, verdict, metrics)
     with whole_file(run_dir / EXPLANATIONS_FILE) as part:
-        part.write_bytes(to_json(found))
-    return found
+        part.write_bytes(to_json(result))
+    return result
 
 
 def _explanations(
@@ -82,8 +82,8 @@ def _explanations(
         samples = _ordered(sampled(findings, IncidentRows(_rows(verdict))), verdict)
     except FileNotFoundError:
         return _without(findings.name, "missing, so the evidence behind the verdict cannot be shown")
-    except _UNREADABLE as wrong:
-        return _without(findings.name, f"not readable: {_first_line(wrong)}")
+    except _UNREADABLE as error:
+        return _without(findings.name, f"not readable: {_first_line(error)}")
     if not samples:
         return Explanations(VERSION)
     around = Around(explained_by(), _faults(verdict), _rate(metrics))
@@ -92,9 +92,9 @@ def _explanations(
         if not metrics:
             around = replace(around, rate_at=_rate({"seconds": history.rates()}))
         return explanations(samples, history, around)
-    except _UNREADABLE as wrong:
+    except _UNREADABLE as error:
         sentences = explanations(samples, None, around)
-        why = f"{_first_line(wrong)}; operations, neighbourhoods and timelines cannot be shown"
+        why = f"{_first_line(error)}; operations, neighbourhoods and timelines cannot be shown"
         return Explanations(VERSION, sentences.groups, lacking=(("history", why),))
 
 
@@ -138,7 +138,7 @@ def _weight(row: Content) -> int:
 
 
 def _faults(verdict: Content) -> list[FaultNear]:
-    found = [
+    result = [
         FaultNear(
             id=str(row.get("id", "?")),
             fault=str(row.get("fault", "?")),
@@ -150,7 +150,7 @@ def _faults(verdict: Content) -> list[FaultNear]:
         )
         for row in rows(verdict, "faults")
     ]
-    return sorted(found, key=lambda fault: (fault.begin_ns is None, fault.begin_ns or 0, fault.id))
+    return sorted(result, key=lambda fault: (fault.begin_ns is None, fault.begin_ns or 0, fault.id))
 
 
 def _rate(metrics: Content) -> Callable[[int], float]:
@@ -168,10 +168,10 @@ def _rate(metrics: Content) -> Callable[[int], float]:
 def _json(path: Path) -> Content:
     """Empty where there is none: what the report says of the file itself is said there."""
     try:
-        found = orjson.loads(path.read_bytes())
+        result = orjson.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
 def _first_line(wrong: BaseException) -> str:

@@ -29,10 +29,10 @@ def part_of_the_judge(what: str, module: str = "") -> Iterator[None]:
         yield
     except (JudgeBroken, AnalysisError, HistoryError, OSError):
         raise
-    except Exception as wrong:  # what others wrote may raise anything
-        if _is_of_spark(wrong):
+    except Exception as error:  # what others wrote may raise anything
+        if _is_of_spark(error):
             raise
-        raise broken(what, module or _place(wrong), wrong) from wrong
+        raise broken(what, module or _place(error), error) from error
 
 
 def _is_of_spark(wrong: Exception) -> bool:
@@ -49,8 +49,8 @@ def broken(what: str, module: str, wrong: BaseException | str) -> JudgeBroken:
 
 def told_by_a_worker(trace: str) -> str:
     """Returns what a worker of Spark reported as broken; empty: nothing."""
-    found = re.search(rf"{JudgeBroken.__name__}: (.+)", trace)
-    return found[1].strip() if found else ""
+    match = re.search(rf"{JudgeBroken.__name__}: (.+)", trace)
+    return match[1].strip() if match else ""
 
 
 def _place(wrong: BaseException) -> str:

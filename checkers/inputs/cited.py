@@ -53,7 +53,7 @@ class Cited:
 
 def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
     """``indexes``: in order, each once. Raises OSError or ValueError."""
-    found: list[tuple[Ints, Ints, Bools, Bools, Bools, Ints]] = []
+    result: list[tuple[Ints, Ints, Bools, Bools, Bools, Ints]] = []
     for table in _of_events(files, indexes, _COLUMNS):
         names, types = Names(), Names()
         f, kind = names.codes(table["f"]), types.codes(table["type"])
@@ -62,12 +62,12 @@ def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
         late = (kind == _code(types, "info")) | (ints(table["latency_ns"]) >= LATE_NS)
         unsure = (f == _code(names, "send")) & late
         poll = f == _code(names, "poll")
-        found.append((ints(table["index"]), ints(table["time_ns"]), final, poll, unsure, process))
-    if not found:
+        result.append((ints(table["index"]), ints(table["time_ns"]), final, poll, unsure, process))
+    if not result:
         nothing = np.zeros(0, dtype=np.int64)
         no = nothing.astype(bool)
         return Cited(nothing, nothing, no, no, no, nothing)
-    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    columns = [np.concatenate(column) for column in zip(*result, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     return Cited(*(column[order] for column in columns))
 
@@ -76,11 +76,11 @@ def epochs_at(files: Iterable[str], wanted: Sequence[Spot]) -> dict[Spot, int]:
     """The leader epochs of the records that events have at these offsets. What has none is left out, and so
     are all but the first ``MOST_ROWS`` events. Raises OSError or ValueError."""
     events = np.unique(np.array([event for event, _, _ in wanted], dtype=np.int64))[:MOST_ROWS]
-    found: dict[Spot, int] = {}
+    result: dict[Spot, int] = {}
     for table in _of_events(files, events, ["index", _RECORDS]):
         for event, records in zip(table["index"].to_pylist(), table[_RECORDS], strict=True):
-            found |= _epochs(event, records, wanted)
-    return found
+            result |= _epochs(event, records, wanted)
+    return result
 
 
 def epochs_of_final_reads(files: Iterable[str]) -> dict[Place, list[int]]:
@@ -90,14 +90,14 @@ def epochs_of_final_reads(files: Iterable[str]) -> dict[Place, list[int]]:
     def of_drains(file: pq.ParquetFile, group: int) -> Bools:
         return np.asarray(pc.equal(_group(file, group, ["f"])["f"], "drain"))
 
-    found: dict[Place, set[int]] = {}
+    result: dict[Place, set[int]] = {}
     for table in _having(files, of_drains, ["topic", "partition", _RECORDS]):
         places = zip(table["topic"].to_pylist(), table["partition"].to_pylist(), strict=True)
         for (topic, partition), records in zip(places, table[_RECORDS], strict=True):
             if records.values is not None and topic is not None:
                 epochs = np.unique(ints(pc.struct_field(records.values, "leader_epoch")))
-                found.setdefault((topic, partition), set()).update(epochs[epochs >= 0].tolist())
-    return {place: sorted(epochs) for place, epochs in found.items()}
+                result.setdefault((topic, partition), set()).update(epochs[epochs >= 0].tolist())
+    return {place: sorted(epochs) for place, epochs in result.items()}
 
 
 def _epochs(event: int, records: pa.Scalar, wanted: Sequence[Spot]) -> dict[Spot, int]:
@@ -107,12 +107,12 @@ def _epochs(event: int, records: pa.Scalar, wanted: Sequence[Spot]) -> dict[Spot
     partition, offset, epoch = (
         ints(pc.struct_field(values, name)) for name in ("partition", "offset", "leader_epoch")
     )
-    found = {}
+    result = {}
     for one in {one for one in wanted if one[0] == event}:
         at = np.flatnonzero((partition == one[1]) & (offset == one[2]))
         if len(at) and epoch[at[0]] >= 0:
-            found[one] = int(epoch[at[0]])
-    return found
+            result[one] = int(epoch[at[0]])
+    return result
 
 
 def _code(names: Names, name: str) -> int:

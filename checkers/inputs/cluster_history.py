@@ -102,7 +102,7 @@ def exact_spans(
     control: Iterable[Event], nodes: Mapping[str, str], end_ns: int
 ) -> dict[str, list[LeaderSpan]]:
     """Partition label -> its metadata over time, as the system itself has written every change down."""
-    found: dict[str, list[LeaderSpan]] = {}
+    result: dict[str, list[LeaderSpan]] = {}
     for event in control:
         if event.f != PARTITION or event.topic is None or event.partition is None:
             continue
@@ -113,11 +113,11 @@ def exact_spans(
             **(event.extra or {}),
         }
         fresh = _span(row, whole(row, "at_ns") or 0, end_ns, nodes)
-        known = found.setdefault(fresh.label, [])
+        known = result.setdefault(fresh.label, [])
         if known:
             known[-1] = replace(known[-1], end_ns=fresh.begin_ns)
         known.append(fresh)
-    return dict(sorted(found.items(), key=lambda item: (item[1][0].topic, item[1][0].partition)))
+    return dict(sorted(result.items(), key=lambda item: (item[1][0].topic, item[1][0].partition)))
 
 
 def polled_spans(

@@ -80,10 +80,10 @@ class Course:
 def trouble_of(directory: Path) -> Trouble | None:
     """Returns why hosts, SSH or deployment failed; None when they did not."""
     try:
-        found = orjson.loads((directory / INFRASTRUCTURE).read_bytes())
-        troubles = found.get("troubles")
+        result = orjson.loads((directory / INFRASTRUCTURE).read_bytes())
+        troubles = result.get("troubles")
         steps = None if troubles is None else tuple(str(one["step"]) for one in troubles)
-        error = str(found["error"]).splitlines() or ["no reason given"]
+        error = str(result["error"]).splitlines() or ["no reason given"]
         return Trouble(error[0], steps)
     except FileNotFoundError:
         return None

@@ -126,11 +126,11 @@ class SecondReading:
     def of(cls, row: Mapping[str, Any]) -> SecondReading:
         """Raises LookupError, TypeError or ValueError where the row makes no sense."""
         extra = row["extra"]
-        lacked, found = (
+        lacked, result = (
             [[int(first), int(last)] for first, last in extra[name]] for name in ("lacked", "found")
         )
         witnesses = tuple(map(str, extra["witnesses"]))
-        return cls(str(row["node"] or ""), lacked, found, witnesses, str(row["error"] or ""))
+        return cls(str(row["node"] or ""), lacked, result, witnesses, str(row["error"] or ""))
 
 
 @dataclass(slots=True)

@@ -53,16 +53,16 @@ def healthy(run: Run) -> list[HealthyPeriod]:
         (fault.begin_ns if fault.begin_ns is not None else fault.struck_ns, fault.ended_ns or run.end_ns)
         for fault in run.faults
     )
-    found = []
+    result = []
     for phase in driven(run):
         at = phase.begin_ns
         for begin, end in [*troubles, (phase.end_ns, phase.end_ns)]:
             if begin > at:
-                found.append((phase.name, at, min(begin, phase.end_ns)))
+                result.append((phase.name, at, min(begin, phase.end_ns)))
             at = max(at, end)
     return [
         HealthyPeriod(name, begin, end)
-        for name, begin, end in found
+        for name, begin, end in result
         if end > begin and (end - begin >= HEALTHY_NS or first is None or end <= first)
     ]
 

@@ -28,10 +28,10 @@ ends."""
 
 def of_clients(process: Ints, f: Ints, names: Names) -> Bools:
     """Returns a mask of the events that belong to operations of clients."""
-    found: Bools = process >= 0
+    result: Bools = process >= 0
     for name in ROWS_OF_MEMBERS:
-        found &= f != names.number(name)
-    return found
+        result &= f != names.number(name)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Split:
 
 def splits_of(run: int, path: str, events: int = SPLIT_EVENTS, records: int = SPLIT_RECORDS) -> list[Split]:
     """Cut a history into parts of about so many events or records. Raises OSError or ValueError."""
-    found: list[Split] = []
+    result: list[Split] = []
     with parquet(path) as file:
         metadata = file.metadata
         leaf = _leaf(file)
@@ -93,9 +93,9 @@ def splits_of(run: int, path: str, events: int = SPLIT_EVENTS, records: int = SP
             some_events += here.num_rows
             some_records += here.column(leaf).num_values
             if some_events >= events or some_records >= records or group + 1 == metadata.num_row_groups:
-                found.append(Split(run, len(found), path, first, group + 1))
+                result.append(Split(run, len(result), path, first, group + 1))
                 first, some_events, some_records = group + 1, 0, 0
-    return found
+    return result
 
 
 def count_facts(path: str) -> int:
@@ -175,11 +175,11 @@ class Names:
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     def number(self, name: str) -> int:
-        found = self._numbers.get(name)
-        if found is None:
-            found = self._numbers[name] = len(self.names)
+        result = self._numbers.get(name)
+        if result is None:
+            result = self._numbers[name] = len(self.names)
             self.names.append(name)
-        return found
+        return result
 
     def codes(self, column: pa.ChunkedArray | pa.Array) -> Ints:
         encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -194,8 +194,8 @@ def ints(column: pa.Array | pa.ChunkedArray, *, null: int = NONE) -> Ints:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if whole.null_count:
         whole = whole.cast(pa.int64()).fill_null(null)
-    found: Ints = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return found
+    result: Ints = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return result
 
 
 def open_file(path: str) -> AbstractContextManager[pq.ParquetFile]:

@@ -198,12 +198,12 @@ def open_run(directory: Path, number: int = 0, history: str = "") -> Run:
         tallies = [_check_footer(file, info.test_id) for file in files]
         splits = [split for file in files for split in splits_of(number, file)]
         facts = sum(count_facts(file) for file in files)
-    except (HistoryError, *BROKEN) as wrong:
+    except (HistoryError, *BROKEN) as error:
         if trouble is not None:
             return Run(directory, _info_without_history(directory), [], trouble=trouble)
         where = history or str(directory)
-        said = str(wrong) if where in str(wrong) else unreadable(where, wrong)
-        raise AnalysisError(said) from wrong
+        said = str(error) if where in str(error) else unreadable(where, error)
+        raise AnalysisError(said) from error
     run = Run(directory, info, files, trouble=trouble, splits=splits, facts=facts, tally=tallies[0])
     run.nodes = {int(node): host for node, host in info.nodes.items() if str(node).isdigit()}
     return run
@@ -222,16 +222,16 @@ def _check_footer(path: str, test_id: str) -> Tally | None:
         try:
             check_footer(file, test_id)
             return tally_in(file)
-        except Senseless as wrong:
-            raise Senseless(unreadable(path, wrong)) from wrong
+        except Senseless as error:
+            raise Senseless(unreadable(path, error)) from error
 
 
 def scanned_split(split: Split) -> SplitSummary:
     """A split that cannot be read says so in ``problem``: the other runs are still to be judged."""
     try:
         return scan_split(split)
-    except BROKEN as wrong:
-        return SplitSummary(split.run, split.number, problem=unreadable(split.path, wrong))
+    except BROKEN as error:
+        return SplitSummary(split.run, split.number, problem=unreadable(split.path, error))
 
 
 def unreadable(path: str, wrong: Exception) -> str:
@@ -258,11 +258,11 @@ def scanned(run: Run, scans: Sequence[SplitSummary]) -> Run:
                         f"row {row['index']} is of test {row['test_id']}, not {run.info.test_id}"
                     )
                 _take(run, row, phases)
-        except BROKEN as wrong:
-            first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
+        except BROKEN as error:
+            first = (str(error).splitlines() or [type(error).__name__])[0]
             raise AnalysisError(
                 f"{run.directory}: rows of nemesis or runner make no sense ({first})"
-            ) from wrong
+            ) from error
         run.rows += one.events
         tally.update(one.tally)
         run.end_ns = max(run.end_ns, one.end_ns)
@@ -270,8 +270,8 @@ def scanned(run: Run, scans: Sequence[SplitSummary]) -> Run:
         run.kinds |= set(one.kinds)
     try:
         check_tally(run.tally, tally)
-    except Incomplete as wrong:
-        raise AnalysisError(unreadable(run.files[0], wrong)) from wrong
+    except Incomplete as error:
+        raise AnalysisError(unreadable(run.files[0], error)) from error
     ends = [time for _, time in phases[1:]] + [run.end_ns]
     run.phases = [
         Phase(name, begin, max(begin, end)) for (name, begin), end in zip(phases, ends, strict=False)

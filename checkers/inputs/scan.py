@@ -106,15 +106,15 @@ def latest(
 
     ``splits``: of each split in order what came late, what has no place, and whether an earlier one has a
     final read; ``began``: index at which each final read began."""
-    found: dict[tuple[str, int], tuple[int, int]] = {}
+    result: dict[tuple[str, int], tuple[int, int]] = {}
     for placed, unplaced, begun in splits:
         late = [((topic, partition), (index, ns)) for topic, partition, index, ns in placed]
         if begun and unplaced is not None:
             late += [(place, (unplaced[0], unplaced[1])) for place in began]
         for place, at in late:
             if place in began and at[0] > began[place]:
-                found[place] = max(found.get(place, at), at)
-    return {place: ns for place, (_, ns) in found.items()}
+                result[place] = max(result.get(place, at), at)
+    return {place: ns for place, (_, ns) in result.items()}
 
 
 _COLUMNS = (
@@ -168,7 +168,7 @@ class SplitSummary:
 
 def scan_split(split: Split) -> SplitSummary:
     """Raises OSError (unreadable, or a page's checksum is wrong) or ValueError."""
-    found = SplitSummary(split.run, split.number)
+    result = SplitSummary(split.run, split.number)
     kinds, topics, fs = Names(), Names(), Names()
     firsts: dict[int, tuple[int, int, int]] = {}
     lasts: dict[int, tuple[int, int, int]] = {}
@@ -181,7 +181,7 @@ def scan_split(split: Split) -> SplitSummary:
             numbers = kinds.codes(table["type"])
             kind = np.array([TYPES.get(name, 3) for name in kinds.names], dtype=np.int64)[numbers]
             f = fs.codes(table["f"])
-            count(found.tally, fs.names, kinds.names, f, numbers)
+            count(result.tally, fs.names, kinds.names, f, numbers)
             topics.codes(table["topic"])
             client = of_clients(process, f, fs)
             used |= set(np.unique(f[process >= 0]).tolist())
@@ -189,19 +189,19 @@ def scan_split(split: Split) -> SplitSummary:
             drain = fs.names.index("drain") if "drain" in fs.names else -1
             late_completions.take(file, group, kind, client & (f != drain), f == drain)
             crash = fs.names.index("crash") if "crash" in fs.names else -1
-            wanted = np.flatnonzero((process < 0) | (f == drain) | (f == crash))
-            if len(wanted):
-                found.rows += _small(file, group, wanted)
-            found.events += len(process)
-        _open_ends(file, firsts, lasts, found)
+            expected = np.flatnonzero((process < 0) | (f == drain) | (f == crash))
+            if len(expected):
+                result.rows += _small(file, group, expected)
+            result.events += len(process)
+        _open_ends(file, firsts, lasts, result)
         late_completions.close(file)
         if split.last > split.first:
             times = file.read_row_group(split.last - 1, columns=["time_ns"], use_threads=False)["time_ns"]
-            found.end_ns = pc.max(times).as_py() or 0
-    found.late, found.unplaced = late_completions.found, late_completions.unplaced
-    found.topics = [name for name in topics.names if name is not None]
-    found.kinds = sorted(fs.names[number] for number in used)
-    return found
+            result.end_ns = pc.max(times).as_py() or 0
+    result.late, result.unplaced = late_completions.found, late_completions.unplaced
+    result.topics = [name for name in topics.names if name is not None]
+    result.kinds = sorted(fs.names[number] for number in used)
+    return result
 
 
 def _edges(
@@ -271,14 +271,14 @@ end."""
 
 def partners(scans: list[SplitSummary]) -> dict[int, Partners]:
     """Returns what each split of one run must know of operations that begin or end in another."""
-    found: dict[int, Partners] = {one.number: {"invoked": [], "completed": []} for one in scans}
+    result: dict[int, Partners] = {one.number: {"invoked": [], "completed": []} for one in scans}
     open_now: dict[int, tuple[int, list[int]]] = {}
     for one in sorted(scans, key=lambda scan_split: scan_split.number):
         for head in one.open_at_start:
             invoked = open_now.pop(head[0], None)
             if invoked is not None:
                 split, tail = invoked
-                found[one.number]["invoked"].append(tail)
-                found[split]["completed"].append(head)
+                result[one.number]["invoked"].append(tail)
+                result[split]["completed"].append(head)
         open_now |= {tail[0]: (one.number, tail) for tail in one.open_at_end}
-    return found
+    return result

@@ -32,8 +32,8 @@ NEVER = int(np.iinfo(np.int64).max)
 
 def bools(comparison: Any) -> Bools:
     """Returns the result of a numpy comparison as ``Bools``, which numpy's type stubs do not say."""
-    found: Bools = comparison
-    return found
+    result: Bools = comparison
+    return result
 
 
 def place_in(ascending: Ints, values: Ints) -> Ints:
@@ -46,10 +46,10 @@ def place_in(ascending: Ints, values: Ints) -> Ints:
 
 def values_at(column: Ints, rows: Ints) -> Ints:
     """Returns the values of a column in these rows; NONE where the row is NONE."""
-    found = np.full(len(rows), NONE)
+    result = np.full(len(rows), NONE)
     known = rows != NONE
-    found[known] = column[rows[known]]
-    return found
+    result[known] = column[rows[known]]
+    return result
 
 
 C = TypeVar("C")
@@ -136,16 +136,16 @@ _LAYOUTS: dict[Any, _Layout] = {}
 
 
 def _layout(cls: Any) -> _Layout:
-    found = _LAYOUTS.get(cls)
-    if found is None:
-        found = _LAYOUTS[cls] = _Layout(cls)
-    return found
+    result = _LAYOUTS.get(cls)
+    if result is None:
+        result = _LAYOUTS[cls] = _Layout(cls)
+    return result
 
 
 def plain(kind: type[Named]) -> type[Named]:
     """The class itself, of ``Candidate[Ints]`` ``Candidate``."""
-    found: type[Named] = get_origin(kind) or kind
-    return found
+    result: type[Named] = get_origin(kind) or kind
+    return result
 
 
 def _built(kind: type[Named], columns: Sequence[Any]) -> Named:
@@ -218,9 +218,9 @@ def rows_of(table: T, at_once: int = 4_096) -> Iterator[Any]:
 
 def assigned(column: Ints, at: Ints | Bools, values: Ints | int) -> Ints:
     """The column with other values at some rows."""
-    found = np.array(column)
-    found[at] = values
-    return found
+    result = np.array(column)
+    result[at] = values
+    return result
 
 
 # --- few bytes
@@ -255,7 +255,7 @@ def pack(columns: Sequence[Ints]) -> bytes:
 
 def unpack(data: bytes, size: int, kind: type[T]) -> T:
     """The table of ``size`` rows that ``pack`` wrote the columns of."""
-    found, at = [], 0
+    result, at = [], 0
     for _ in range(len(_layout(plain(kind)).names)):
         low, flags = _COLUMN.unpack_from(data, at)
         at += _COLUMN.size
@@ -268,5 +268,5 @@ def unpack(data: bytes, size: int, kind: type[T]) -> T:
             column = raw.astype(np.int64) + low
             if flags & _HAS_NONE:
                 column[raw == 0] = NONE
-        found.append(column)
-    return kind.of_columns(found)
+        result.append(column)
+    return kind.of_columns(result)

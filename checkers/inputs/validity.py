@@ -34,9 +34,9 @@ class Incomplete(Senseless):
 def check_footer(file: pq.ParquetFile, test_id: str) -> None:
     """Columns and their types; and by the statistics of row groups: no nulls, no times before the start of
     the run, no other test, every index from 0 on. Raises Senseless."""
-    wrong = next(_columns(file.schema_arrow), None)
-    if wrong is not None:
-        raise Senseless(f"not a history: {wrong}")
+    error = next(_columns(file.schema_arrow), None)
+    if error is not None:
+        raise Senseless(f"not a history: {error}")
     at = column_numbers(file)
     for group in range(file.metadata.num_row_groups):
         row_group = file.metadata.row_group(group)
@@ -76,9 +76,9 @@ def column_numbers(file: pq.ParquetFile) -> dict[str, int]:
 def _check_indexes(table: pa.Table, expected: int) -> None:
     index: Ints = table["index"].to_numpy()
     check_order(index, expected - 1 if expected else NONE)
-    wrong = np.flatnonzero(index != np.arange(expected, expected + len(index)))
-    if len(wrong):
-        at, before = int(index[wrong[0]]), expected + int(wrong[0])
+    error = np.flatnonzero(index != np.arange(expected, expected + len(index)))
+    if len(error):
+        at, before = int(index[error[0]]), expected + int(error[0])
         gone = f"event {before}" if at == before + 1 else f"events {before} to {at - 1}"
         raise Incomplete(f"{gone} missing: indexes go from 0 up by one")
 
@@ -86,8 +86,8 @@ def _check_indexes(table: pa.Table, expected: int) -> None:
 def check_tally(said: Tally | None, there: Tally) -> None:
     """Checks that there are as many events of each kind as were written. ``said`` by the file; None: an
     earlier version wrote it. Raises Incomplete."""
-    if said is not None and (wrong := difference(said, there)):
-        raise Incomplete(f"it has {wrong} that were written")
+    if said is not None and (error := difference(said, there)):
+        raise Incomplete(f"it has {error} that were written")
 
 
 def _columns(schema: pa.Schema) -> Iterator[str]:

@@ -139,17 +139,17 @@ def _micro(place: int, one: Operation) -> list[tuple[str, Any, Any]]:
 
 
 def _parsed(place: int, one: Operation, value: Any) -> list[tuple[str, Any, Any]]:
-    found = []
+    result = []
     for each in value if isinstance(value, list | tuple) else [value]:
         match each:
             case [str(f), key, held] if f in _READS or f in _WRITES:
-                found.append((f, key, held))
+                result.append((f, key, held))
             case [str(f), key] if f in _READS:
-                found.append((f, key, None))
+                result.append((f, key, None))
             case _:
                 raise OperationError(
                     place, f":{one.f} needs [[:r k v] ..] or [[:w k v]], not {in_words(value)}"
                 )
-    if not found:
+    if not result:
         raise OperationError(place, f":{one.f} needs [[:r k v] ..] or [[:w k v]], and has none")
-    return found
+    return result

@@ -106,8 +106,8 @@ class Bridge:
         """(Java, Clojure). Raises JvmUnavailable."""
         try:
             java, clojure = self._ask("hello", (), None)
-        except _Undecided as wrong:
-            raise JvmUnavailable(f"the JVM did not start: {wrong}") from wrong
+        except _Undecided as error:
+            raise JvmUnavailable(f"the JVM did not start: {error}") from error
         return java, clojure
 
     def load(self, name: str) -> None:
@@ -116,8 +116,8 @@ class Bridge:
             return
         try:
             self._ask("load", (name,), None)
-        except _Undecided as wrong:
-            raise JvmUnavailable(f"{name.capitalize()} cannot be loaded: {wrong}") from wrong
+        except _Undecided as error:
+            raise JvmUnavailable(f"{name.capitalize()} cannot be loaded: {error}") from error
         self._ready.add(name)
 
     def linearizable(self, calls: Calls, *, deadline_s: float = DEFAULT_DEADLINE_S) -> Judgement:
@@ -136,8 +136,8 @@ class Bridge:
         )
         try:
             valid, row, states = self._ask("knossos", arguments, deadline_s)
-        except _Undecided as wrong:
-            return Judgement(Answer.UNKNOWN, str(wrong))
+        except _Undecided as error:
+            return Judgement(Answer.UNKNOWN, str(error))
         return Judgement(
             _answer(valid),
             "" if valid >= 0 else "Knossos does not say",
@@ -172,11 +172,11 @@ class Bridge:
         )
         try:
             valid, anomalies, refuted = self._ask("elle", arguments, deadline_s)
-        except _Undecided as wrong:
-            return Judgement(Answer.UNKNOWN, str(wrong))
-        found = {kind: (count, tuple(_case(order, *one) for one in some)) for kind, count, some in anomalies}
-        why = "" if valid >= 0 else f"Elle does not say: {', '.join(found) or 'no reason given'}"
-        return Judgement(_answer(valid), why, anomalies=found, refuted=tuple(refuted))
+        except _Undecided as error:
+            return Judgement(Answer.UNKNOWN, str(error))
+        result = {kind: (count, tuple(_case(order, *one) for one in some)) for kind, count, some in anomalies}
+        why = "" if valid >= 0 else f"Elle does not say: {', '.join(result) or 'no reason given'}"
+        return Judgement(_answer(valid), why, anomalies=result, refuted=tuple(refuted))
 
     def _ask(self, function: str, arguments: tuple[Any, ...], deadline_s: float | None) -> Any:
         """``deadline_s``: None to wait for START_S of processor time. Raises _Undecided where there is no

@@ -39,8 +39,8 @@ def main(folder: str, heap: str, classpath: str, *options: str) -> None:
         function, arguments = requests.get()
         try:
             answer: Any = getattr(jvm, function)(*arguments)
-        except (jpype.JException, TypeError, ValueError, RuntimeError) as wrong:
-            answer = ("error", _told(wrong))
+        except (jpype.JException, TypeError, ValueError, RuntimeError) as error:
+            answer = ("error", _told(error))
         pickle.dump(answer, answers)
         answers.flush()
 
@@ -142,7 +142,7 @@ class _Jvm:
             *(jpype.JArray(jpype.JLong)(array) for array in arrays),
             jpype.JLong(nothing),
         )
-        found = [
+        result = [
             (
                 str(kind),
                 int(count),
@@ -153,7 +153,7 @@ class _Jvm:
             )
             for kind, count, some in anomalies
         ]
-        return int(valid), found, [str(one) for one in refuted]
+        return int(valid), result, [str(one) for one in refuted]
 
 
 if __name__ == "__main__":

@@ -59,13 +59,13 @@ def required_classpath(given: str | None = None) -> tuple[str, ...]:
     if importlib.util.find_spec("jpype") is None:
         raise JvmUnavailable(f"Knossos and Elle need JPype: {mend('jvm')}")
     java_program()
-    found = find_classpath(given)
-    if found is None:
+    result = find_classpath(given)
+    if result is None:
         raise JvmUnavailable(
             f"no classpath with Knossos and Elle: `wrackline get jvm` resolves one with Maven, "
             f"or set {CLASSPATH_VARIABLE} to their jars"
         )
-    return found
+    return result
 
 
 def java_program() -> Path:
@@ -73,10 +73,10 @@ def java_program() -> Path:
     java_home = os.environ.get("JAVA_HOME")
     if java_home and (program := Path(java_home, "bin", "java")).is_file():
         return program.absolute()
-    found = shutil.which("java")
-    if found is None:
+    result = shutil.which("java")
+    if result is None:
         raise JvmUnavailable(f"no Java found: {mend('java')}")
-    return Path(found).absolute()
+    return Path(result).absolute()
 
 
 def available() -> bool:

@@ -66,8 +66,8 @@ def loadable(classpath: Sequence[str], *, progress: Callable[[str], None] = lamb
                 _make(jar, classpath, lock)
             if lock is not None:
                 _stamp(jar).touch()  # what was used last is kept longest
-    except (OSError, subprocess.SubprocessError, zipfile.BadZipFile) as wrong:
-        log.info("Knossos and Elle are loaded from source: %s", wrong)
+    except (OSError, subprocess.SubprocessError, zipfile.BadZipFile) as error:
+        log.info("Knossos and Elle are loaded from source: %s", error)
     if not jar.is_file():
         return Loadable(tuple(classpath))
     archive = jar.with_suffix(".jsa")
@@ -83,17 +83,17 @@ def _jars(classpath: Sequence[str]) -> list[str]:
 def _digest(classpath: Sequence[str]) -> str:
     """Another one when a jar, a folder on the classpath, Java, or what we add to them has changed."""
     java = java_program().resolve()
-    found = hashlib.sha256(str(java).encode())
+    result = hashlib.sha256(str(java).encode())
     for one in (str(java), str(java.parents[1] / "release"), *classpath):
         path = Path(one)
         if not path.exists():
             continue
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             status = file.stat()
-            found.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+            result.update(f"{file}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
     for name in NAMESPACES:
-        found.update(_source(name).encode())
-    return found.hexdigest()[:16]
+        result.update(_source(name).encode())
+    return result.hexdigest()[:16]
 
 
 def _source(name: str) -> str:

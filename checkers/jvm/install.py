@@ -48,8 +48,8 @@ def install(
             progress=progress,
             deadline_s=deadline_s,
         )
-    except MavenFailed as wrong:
-        raise JvmUnavailable(str(wrong)) from wrong
+    except MavenFailed as error:
+        raise JvmUnavailable(str(error)) from error
     fresh = home / (CLASSPATH_FILE + ".new")
     fresh.write_text(os.pathsep.join(map(str, jars)) + "\n")
     fresh.replace(home / CLASSPATH_FILE)

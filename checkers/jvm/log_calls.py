@@ -74,8 +74,8 @@ class LogCalls:
     def _shown(self) -> dict[int, int]:
         """Value -> the smallest offset at which a read showed it. Among all operations a search finds the
         place of an append by itself; where others append in between, only this tells."""
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for _, records in self._reads:
             for offset, value in records:
-                found[value] = min(offset, found.get(value, offset))
-        return found
+                result[value] = min(offset, result.get(value, offset))
+        return result

@@ -57,25 +57,25 @@ def referee(
 ) -> list[Refereed]:
     """Returns Knossos's answers on a run's witnesses; empty where there are none or Knossos cannot be
     asked. Raises OSError."""
-    wanted = _witnesses(findings)
-    if not wanted or not available():
+    expected = _witnesses(findings)
+    if not expected or not available():
         return []
-    progress(f"Knossos looks at {len(wanted)} witnesses")
+    progress(f"Knossos looks at {len(expected)} witnesses")
     said = []
     try:
         with Bridge(heap="512m", progress=progress) as bridge:
-            for one, calls in zip(wanted, histories(run_dir, wanted), strict=True):
+            for one, calls in zip(expected, histories(run_dir, expected), strict=True):
                 said.append(_ask(bridge, one, calls))
-    except JvmUnavailable as wrong:
-        progress(f"Knossos cannot be asked: {wrong}")
+    except JvmUnavailable as error:
+        progress(f"Knossos cannot be asked: {error}")
     return said
 
 
 def _witnesses(findings: Path) -> list[Row]:
     if not findings.is_file():
         return []
-    found = pq.read_table(findings, filters=pc.field("anomaly").isin(list(MODELS)))
-    some = [found.filter(pc.equal(found["anomaly"], name)).slice(0, MOST) for name in MODELS]
+    result = pq.read_table(findings, filters=pc.field("anomaly").isin(list(MODELS)))
+    some = [result.filter(pc.equal(result["anomaly"], name)).slice(0, MOST) for name in MODELS]
     return pa.concat_tables(some).to_pylist()  # type: ignore[no-any-return]
 
 
@@ -111,19 +111,19 @@ def _pieces(run_dir: Path, finding: Row) -> tuple[Sequence[int], tuple[bool, boo
 def _events(run_dir: Path, indexes: set[int]) -> dict[int, Operation]:
     """Index of a witness's event -> its operation, without the completion where only the invocation is
     named."""
-    found: dict[int, Operation] = {}
+    result: dict[int, Operation] = {}
     for file in history_files(run_dir):
         dataset = ds.dataset(str(file))
         events = dataset.to_table(columns=["index", "process"], filter=_among(indexes))
         invoked = _invocations(dataset, events)
-        wanted = _among({*indexes, *invoked.values()})
-        rows = {row["index"]: row for row in dataset.to_table(columns=_COLUMNS, filter=wanted).to_pylist()}
+        expected = _among({*indexes, *invoked.values()})
+        rows = {row["index"]: row for row in dataset.to_table(columns=_COLUMNS, filter=expected).to_pylist()}
         for index in indexes & rows.keys():
             if index in invoked:
-                found[index] = (rows[invoked[index]], rows[index])
+                result[index] = (rows[invoked[index]], rows[index])
             elif rows[index]["type"] == "invoke" and rows[index]["f"] in _KINDS:
-                found[index] = (rows[index], None)
-    return found
+                result[index] = (rows[index], None)
+    return result
 
 
 def _among(indexes: set[int]) -> pc.Expression:
@@ -139,7 +139,7 @@ def _invocations(dataset: ds.Dataset, events: pa.Table) -> dict[int, int]:
     processes = pc.field("process").isin(pc.unique(events["process"]).to_pylist())
     indexes = set(events["index"].to_pylist())
     begun: dict[int, int] = {}
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     columns = ["index", "process", "type"]
     kinds = pc.field("f").isin(_KINDS) & (pc.field("index") <= max(indexes, default=0))
     for batch in dataset.scanner(columns=columns, filter=processes & kinds, use_threads=False).to_batches():
@@ -147,8 +147,8 @@ def _invocations(dataset: ds.Dataset, events: pa.Table) -> dict[int, int]:
             if kind == "invoke":
                 begun[process] = index
             elif index in indexes and process in begun:
-                found[index] = begun[process]
-    return found
+                result[index] = begun[process]
+    return result
 
 
 def _ask(bridge: Bridge, one: Row, calls: Calls) -> Refereed:
@@ -157,12 +157,12 @@ def _ask(bridge: Bridge, one: Row, calls: Calls) -> Refereed:
         return Refereed(*_name(one), "undecided", "the whole history is counted, not a few operations")
     if not len(calls):
         return Refereed(*_name(one), "undecided", "no operation of it is in the history")
-    found = bridge.linearizable(calls, deadline_s=DEADLINE_S)
-    answer = {Answer.INVALID: "confirmed", Answer.VALID: "refuted"}.get(found.answer, "undecided")
-    if found.answer is Answer.VALID and one["where"] == str(Rule.NOT_EMPTY):
+    result = bridge.linearizable(calls, deadline_s=DEADLINE_S)
+    answer = {Answer.INVALID: "confirmed", Answer.VALID: "refuted"}.get(result.answer, "undecided")
+    if result.answer is Answer.VALID and one["where"] == str(Rule.NOT_EMPTY):
         # Where many values together contradict an answer, the finding names the first of them.
         return Refereed(*_name(one), "undecided", "some of many values that contradict it together")
-    return Refereed(*_name(one), answer, found.why)
+    return Refereed(*_name(one), answer, result.why)
 
 
 def _calls(one: Row, cited: Sequence[Operation], edges: tuple[bool, bool]) -> Calls:
@@ -204,12 +204,12 @@ def lines(said: Sequence[Refereed]) -> list[str]:
     counts = summary(said)
     why = "; ".join(dict.fromkeys(one.why for one in said if one.answer == "undecided"))
     undecided = f"{counts['undecided']} undecided" + (f": {why}" if why else "")
-    found = [f"Knossos confirms {counts['confirmed']} of {len(said)} witnesses ({undecided})"]
-    found += [
+    result = [f"Knossos confirms {counts['confirmed']} of {len(said)} witnesses ({undecided})"]
+    result += [
         f"Knossos finds an order for the witness of {one.anomaly} in {one.topic}-{one.partition} ({one.where}"
         f"{'' if one.value is None else f', value {one.value}'}): that finding is a mistake of the checker "
         "or of the referee"
         for one in said
         if one.answer == "refuted"
     ]
-    return found
+    return result

@@ -29,24 +29,24 @@ def calls_of_log(
 ) -> Calls:
     """``finding``: a row of findings.parquet; its offset and value say what it is about. ``edges``: whether
     pieces of the final read among the operations are its first and its last."""
-    found = LogCalls()
+    result = LogCalls()
     operations = [one for one in operations if _of_this_log(one[0], finding)]
     reads = [one for one in operations if one[0]["f"] in ("poll", "drain")]
     shown = {(r["offset"], r["value"]) for _, read in reads for r in _records(read, finding)}
     for invocation, completion in operations:
         if invocation["f"] == "send":
-            _sent(found, finding, invocation, completion, shown)
+            _sent(result, finding, invocation, completion, shown)
         elif completion is None or completion["type"] != "ok":
             continue
         elif invocation["f"] == "end" and completion["high_watermark"] is not None:
-            found.end(completion["high_watermark"], invocation["index"], completion["index"])
+            result.end(completion["high_watermark"], invocation["index"], completion["index"])
         elif invocation["f"] in ("poll", "drain"):
             read = _telling(_records(completion, finding), finding)
-            found.read(read, invocation["index"], completion["index"])
+            result.read(read, invocation["index"], completion["index"])
     if finding["where"] == HOLE:
         pieces = [read for invoked, read in reads if invoked["f"] == "drain" and read is not None]
-        _final(found, finding, pieces, edges)
-    return found.build(Model.SOME_OF_LOG)
+        _final(result, finding, pieces, edges)
+    return result.build(Model.SOME_OF_LOG)
 
 
 def _of_this_log(invocation: Row, finding: Row) -> bool:

@@ -91,10 +91,10 @@ class Checker(ABC):
     def check(self, operations: Sequence[Operation], progress: Progress = lambda _line: None) -> Found:
         """Check all operations of one object, in the order of their invocations. Raises OperationError,
         ModelError."""
-        found = Found(progress=progress)
+        result = Found(progress=progress)
         with asked(self, "judge()"):
-            self.judge(operations, found)
-        return found
+            self.judge(operations, result)
+        return result
 
     @abstractmethod
     def judge(self, operations: Sequence[Operation], found: Found) -> None:

@@ -29,10 +29,10 @@ def load(reference: str, **settings: Any) -> Model[Any]:
     anything that returns one when it is called. ``settings`` are its arguments (``initial`` of a register).
 
     Raises ModelError."""
-    found = load_decider(reference, **settings)
-    if isinstance(found, Checker):
+    result = load_decider(reference, **settings)
+    if isinstance(result, Checker):
         raise ModelError(f"{reference} is a checker and no model: it needs no search, call its check()")
-    return found
+    return result
 
 
 def load_decider(reference: str, **settings: Any) -> Model[Any] | Checker:
@@ -48,8 +48,8 @@ def maker(reference: str) -> Callable[..., Any]:
         raise ModelError(f"{reference} names a file but no model in it: say {reference}:NAME")
     try:
         return cast(Callable[..., Any], named(Group.MODELS, reference).load())
-    except PluginError as wrong:
-        raise ModelError(f"{wrong}; one of your own is named as {EXAMPLE}") from wrong
+    except PluginError as error:
+        raise ModelError(f"{error}; one of your own is named as {EXAMPLE}") from error
 
 
 def _from_code(reference: str) -> Any:
@@ -57,10 +57,10 @@ def _from_code(reference: str) -> Any:
     try:
         module = _from_file(Path(where)) if where.endswith(".py") else import_module(where)
         return getattr(module, name)
-    except AttributeError as wrong:
-        raise ModelError(f"model {reference}: there is no {name} in {where}") from wrong
-    except Exception as wrong:  # what others wrote may raise anything
-        raise ModelError(f"model {reference} cannot be loaded: {type(wrong).__name__}: {wrong}") from wrong
+    except AttributeError as error:
+        raise ModelError(f"model {reference}: there is no {name} in {where}") from error
+    except Exception as error:  # what others wrote may raise anything
+        raise ModelError(f"model {reference} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -80,8 +80,8 @@ def _made(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -
         model = maker(**settings)
     except ModelError:
         raise
-    except Exception as wrong:  # what others wrote may raise anything
-        raise ModelError(f"model {reference} cannot be made: {type(wrong).__name__}: {wrong}") from wrong
+    except Exception as error:  # what others wrote may raise anything
+        raise ModelError(f"model {reference} cannot be made: {type(error).__name__}: {error}") from error
     if not isinstance(model, Model | Checker):
         what = "no wrackline.api.Model and no wrackline.api.Checker"
         raise ModelError(f"model {reference} is {model!r:.60}, {what}; subclass one of them")
@@ -91,5 +91,5 @@ def _made(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -
 def _refuse_unknown(reference: str, maker: Callable[..., Any], settings: dict[str, Any]) -> None:
     try:
         inspect.signature(maker).bind(**settings)
-    except (TypeError, ValueError) as wrong:
-        raise ModelError(f"model {reference} takes no {', '.join(settings)}: {wrong}") from wrong
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"model {reference} takes no {', '.join(settings)}: {error}") from error

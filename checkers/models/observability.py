@@ -43,10 +43,10 @@ class ObservedValues:
     def forgettable(self) -> Mapping[int, int | None]:
         """An operation may be left out whose value was not seen by anyone. It did happen where its value was
         seen and no other can have put it there."""
-        found: dict[int, int | None] = {}
+        result: dict[int, int | None] = {}
         for place, value in self._unknown:
             if value not in self._by:
-                found[place] = None
+                result[place] = None
             elif self._by[value] is not None and self._puts[value] == 1:
-                found[place] = self._by[value]
-        return found
+                result[place] = self._by[value]
+        return result

@@ -99,9 +99,9 @@ def asked(model: object, what: str) -> Iterator[None]:
         yield
     except ModelError:
         raise
-    except Exception as wrong:
+    except Exception as error:
         name = type(model).__name__
-        raise ModelError(f"model {name}: {what} raised {type(wrong).__name__}: {wrong}") from wrong
+        raise ModelError(f"model {name}: {what} raised {type(error).__name__}: {error}") from error
 
 
 class Refused(Enum):

@@ -111,8 +111,8 @@ class Bank(Model[Held]):
         moved = _map(operation, operation.argument)
         try:
             source, target, amount = key_of(moved["from"]), key_of(moved["to"]), moved["amount"]
-        except KeyError as wrong:
-            raise ModelError(f":transfer needs :from, :to and :amount, not {in_words(moved, 60)}") from wrong
+        except KeyError as error:
+            raise ModelError(f":transfer needs :from, :to and :amount, not {in_words(moved, 60)}") from error
         balances[source] = balances.get(source, self._initial(source)) - amount
         balances[target] = balances.get(target, self._initial(target)) + amount
         if balances[source] < 0 and not self._negative:
@@ -127,14 +127,14 @@ class Bank(Model[Held]):
 
 
 def _micro_operations(operation: Operation, value: Any) -> list[tuple[str, Hashable, Hashable]]:
-    found = []
+    result = []
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, list | tuple) and len(one) == 2 and one[0] in _READS:
             one = (*one, None)
         if not (isinstance(one, list | tuple) and len(one) == 3 and one[0] in (*_READS, *_WRITES)):
             raise unreadable(operation, "[[:r k v] [:w k v] ..]", value, 60)
-        found.append((one[0], frozen(one[1]), frozen(one[2])))
-    return found
+        result.append((one[0], frozen(one[1]), frozen(one[2])))
+    return result
 
 
 def _map(operation: Operation, value: Any) -> Mapping[Any, Any]:

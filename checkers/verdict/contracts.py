@@ -156,8 +156,8 @@ class Rule:
     def rulings(self, since_ns: Ints, until_ns: Ints, unsure: Bools) -> Ints:
         """Returns the number of the ruling of each finding, for findings of these times. ``unsure``:
         whether they cite a send that was answered late or never."""
-        found = self.excuses.around(since_ns, until_ns)
-        return np.where((found == NONE) & unsure & bool(self.unsure), len(self.excuses.found), found)
+        result = self.excuses.around(since_ns, until_ns)
+        return np.where((result == NONE) & unsure & bool(self.unsure), len(self.excuses.found), result)
 
     def numbered(self, number: int) -> Ruling:
         if number == len(self.excuses.found):

@@ -43,7 +43,7 @@ class Deletion:
 
 def deletions(run: Run) -> list[Deletion]:
     """Returns the deletions, in the order of partitions."""
-    found = []
+    result = []
     for place in sorted({*run.final, *run.replicas}):
         final = run.final.get(place)
         told = [("its leader", final.deleted_below)] if final is not None else []
@@ -53,8 +53,8 @@ def deletions(run: Run) -> list[Deletion]:
         ]
         who, below = max(told, key=lambda one: one[1])
         if below > 0:
-            found.append(Deletion(place, below, who, _setting(run, place)))
-    return found
+            result.append(Deletion(place, below, who, _setting(run, place)))
+    return result
 
 
 def _setting(run: Run, place: Place) -> str:

@@ -69,11 +69,11 @@ class Excuses:
     @cached_property
     def _lasting(self) -> Ints:
         """The number of the excuse in force longest, among each excuse and those before it."""
-        best, found = 0, []
+        best, result = 0, []
         for number, one in enumerate(self.found):
             best = number if one.end_ns > self.found[best].end_ns else best
-            found.append(best)
-        return np.array(found, dtype=np.int64)
+            result.append(best)
+        return np.array(result, dtype=np.int64)
 
     def around(self, since_ns: Ints, until_ns: Ints) -> Ints:
         """Returns the number of the excuse of each of the times; NONE where it has none."""
@@ -127,28 +127,28 @@ class Grounds:
     @_in_each
     def changes_of_isr(self, place: Place) -> list[Excuse]:
         """A write may be refused after it was appended, and be sent again, when the ISR becomes too small."""
-        found = []
+        result = []
         for before, after in pairwise(self.leaders(place).spans):
             left = [node for node in before.isr if node not in after.isr]
             if left:
                 at = after.begin_ns
                 text = f"{listed(left)} left the ISR of {partition_name(place)} at {seconds(at)}"
-                found.append(Excuse(at - EFFECT_NS, at + EFFECT_NS, text))
-        return found
+                result.append(Excuse(at - EFFECT_NS, at + EFFECT_NS, text))
+        return result
 
     def faults(self) -> list[Excuse]:
         """Returns the faults as excuses, each from the time it struck until its effects must be over."""
-        found = []
+        result = []
         for fault in self.run.faults:
             begin, end = phases.in_force(self.run, fault)
-            found.append(
+            result.append(
                 Excuse(
                     begin,
                     end + EFFECT_NS,
                     f"fault {fault.id} ({fault.title}) was in force from {seconds(fault.struck_ns)} on",
                 )
             )
-        return found
+        return result
 
     def faults_without_known_leader(self, place: Place | None) -> list[Excuse]:
         """Returns the faults as excuses where nobody wrote down who led: a fault may have changed the
@@ -173,12 +173,12 @@ class Grounds:
     def losses(self, place: Place, tolerated: int, *, synced: bool = False) -> list[Excuse]:
         """Times at which more replicas than ``tolerated`` had lost bytes of the partition since its ISR was
         full. ``synced``: bytes that had been synced alone count."""
-        found = []
+        result = []
         for begin, end, lost in opened_losses(self.run, place):
             counted = [each for each in lost if each.synced or not synced]
             if len(counted) > tolerated:
-                found.append(Excuse(begin, end, _lost(counted)))
-        return found
+                result.append(Excuse(begin, end, _lost(counted)))
+        return result
 
     @_in_each
     def losses_of_leader(self, place: Place) -> list[Excuse]:
@@ -192,19 +192,19 @@ class Grounds:
 
     def damages(self, place: Place | None) -> list[Excuse]:
         """Faults that changed bytes of the partition's files where they lay."""
-        found = []
+        result = []
         for fault in self.run.faults:
             hosts = changed_in_place(self.run, place, [fault])
             if hosts:
                 at = fault.struck_ns
-                found.append(
+                result.append(
                     Excuse(
                         at,
                         NEVER,
                         f"fault {fault.id} ({fault.title}) did so at {seconds(at)} on {listed(hosts)}",
                     )
                 )
-        return found
+        return result
 
     def _change(self, place: Place, one: Change) -> Excuse:
         text = f"{_change(place, one)} at {seconds(one.at_ns)}"

@@ -68,7 +68,7 @@ def opened_losses(run: Run, place: Place) -> list[tuple[int, int, list[LossyShut
 
 def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
     """Returns the lossy shutdowns of hosts that held a replica of the partition then, in order of time."""
-    found = []
+    result = []
     for fault in run.faults:
         replicas = _replicas_at(run, place, fault.struck_ns)
         for host, known in _lossy_hosts(fault):
@@ -76,8 +76,8 @@ def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
                 continue
             if not known or _touches(fault, host, place):
                 synced = host in fault.damaged
-                found.append(LossyShutdown(fault.struck_ns, host, fault.id, known, synced))
-    return sorted(found, key=lambda one: (one.time_ns, one.host))
+                result.append(LossyShutdown(fault.struck_ns, host, fault.id, known, synced))
+    return sorted(result, key=lambda one: (one.time_ns, one.host))
 
 
 def changed_in_place(run: Run, place: Place | None, faults: Sequence[Fault] | None = None) -> tuple[str, ...]:

@@ -269,17 +269,17 @@ def _of_the_pair(contract: Contract, anomalies: list[Judged], figures: Figures) 
     """Names the client and the system where something is wrong with transactions: neither of them is right
     or wrong alone."""
     bad = (Meaning.VIOLATION, Meaning.EXPECTED)
-    found = {one.anomaly for one in anomalies if one.count and one.meaning in bad}
-    breaks = {contract.anomalies[anomaly].breaks for anomaly in found}
+    result = {one.anomaly for one in anomalies if one.count and one.meaning in bad}
+    breaks = {contract.anomalies[anomaly].breaks for anomaly in result}
     return pair(contract.run.info) if breaks & OF_TRANSACTIONS and figures.transactions else ""
 
 
 def _what_happened(incidents: Incidents) -> list[str]:
     """Describes each incident that breaks the contract, with its mechanism and evidence."""
     shown = incidents.of(Meaning.VIOLATION)
-    found = [in_full(one.to_json()) for one in shown]
+    result = [in_full(one.to_json()) for one in shown]
     more = incidents.counts.get(Meaning.VIOLATION, 0) - len(shown)
-    return [*found, f"There are {more:,} more incidents that the contract forbids."] if more > 0 else found
+    return [*result, f"There are {more:,} more incidents that the contract forbids."] if more > 0 else result
 
 
 def _by_incidents(incidents: Incidents, meaning: Meaning) -> str:

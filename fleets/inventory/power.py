@@ -25,14 +25,14 @@ def fields(template: str) -> set[str]:
     words = shlex.split(template)
     if not words:
         raise ValueError("an empty command")
-    found = set()
+    result = set()
     for word in words:
         for _, name, form, conversion in string.Formatter().parse(word):
             if name is not None and (not name.isidentifier() or form or conversion):
                 raise ValueError(f"{{{name}}}: a field is the plain name of a variable")
             if name:
-                found.add(name)
-    return found
+                result.add(name)
+    return result
 
 
 def words(template: str, variables: Mapping[str, Any]) -> list[str]:
@@ -139,10 +139,10 @@ class ByCommand:
                 check=False,
                 stdin=subprocess.DEVNULL,
             )
-        except (OSError, subprocess.TimeoutExpired) as wrong:
+        except (OSError, subprocess.TimeoutExpired) as error:
             raise FleetError(
-                f"host {host.called}: power.{what} (`{shlex.join(command)}`): {wrong}"
-            ) from wrong
+                f"host {host.called}: power.{what} (`{shlex.join(command)}`): {error}"
+            ) from error
         if done.returncode != 0:
             said = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]
             raise FleetError(

@@ -92,8 +92,8 @@ def _read(path: Path, _changed_ns: int) -> Inventory:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=READ_S, check=False, env=environment
         )
-    except (OSError, subprocess.TimeoutExpired) as wrong:
-        raise InventoryError(f"{path}: ansible-inventory: {wrong}") from wrong
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InventoryError(f"{path}: ansible-inventory: {error}") from error
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         told = next((line for line in said if "ERROR" in line), said[-1] if said else "no reason given")
@@ -101,8 +101,8 @@ def _read(path: Path, _changed_ns: int) -> Inventory:
     try:
         listed = json.loads(done.stdout)
         variables = listed["_meta"]["hostvars"]
-    except (ValueError, KeyError, TypeError) as wrong:
-        raise InventoryError(f"{path}: ansible-inventory printed no inventory") from wrong
+    except (ValueError, KeyError, TypeError) as error:
+        raise InventoryError(f"{path}: ansible-inventory printed no inventory") from error
     groups = {name: tuple(dict.fromkeys(_members(listed, name))) for name in listed if name != "_meta"}
     everybody = dict.fromkeys(
         host for members in (groups.get("all", ()), *groups.values()) for host in members
@@ -118,10 +118,10 @@ def _members(listed: Mapping[str, Any], group: str) -> Sequence[str]:
 
 def _program() -> str:
     beside = Path(sys.executable).with_name("ansible-inventory")
-    found = str(beside) if beside.exists() else shutil.which("ansible-inventory")
-    if found is None:
+    result = str(beside) if beside.exists() else shutil.which("ansible-inventory")
+    if result is None:
         raise InventoryError("ansible-inventory is not installed: pip install ansible-core")
-    return found
+    return result
 
 
 def login(alias: str, variables: Mapping[str, Any]) -> Login:
@@ -163,11 +163,11 @@ def _resolved(alias: str, address: str) -> str:
         pass
     try:
         return gethostbyname(address)
-    except (gaierror, UnicodeError) as wrong:
+    except (gaierror, UnicodeError) as error:
         raise InventoryError(
             f"host {alias}: nobody knows the address of {address!r}; give ansible_host, or wrackline_address "
             "where nodes listen elsewhere than SSH does"
-        ) from wrong
+        ) from error
 
 
 def _port(alias: str, given: str | None) -> int:
@@ -189,8 +189,8 @@ def _jumps(alias: str, arguments: str) -> tuple[Jump, ...]:
     """Returns the jumps in OpenSSH's arguments; arguments without a meaning here are left out."""
     try:
         words = shlex.split(arguments)
-    except ValueError as wrong:
-        raise InventoryError(f"host {alias}: its SSH arguments: {wrong}") from wrong
+    except ValueError as error:
+        raise InventoryError(f"host {alias}: its SSH arguments: {error}") from error
     named = ""
     while words:
         word = words.pop(0)
@@ -219,7 +219,7 @@ def _jumps(alias: str, arguments: str) -> tuple[Jump, ...]:
 
 
 def _jump(alias: str, named: str) -> Jump:
-    found = _JUMP.fullmatch(named.removeprefix("ssh://"))
-    if found is None:
+    match = _JUMP.fullmatch(named.removeprefix("ssh://"))
+    if match is None:
         raise InventoryError(f"host {alias}: ProxyJump {named!r}: give it as USER@HOST:PORT")
-    return Jump(found[1] or getpass.getuser(), found[2], int(found[3] or 22))
+    return Jump(match[1] or getpass.getuser(), match[2], int(match[3] or 22))

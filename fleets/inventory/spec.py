@@ -135,8 +135,8 @@ class InventorySpec(FleetSpec):
         file = Path(self.known_hosts).expanduser()
         try:
             known = paramiko.HostKeys(str(file))
-        except OSError as wrong:
-            raise ValueError(f"known_hosts: {file} cannot be read: {wrong.strerror}") from wrong
+        except OSError as error:
+            raise ValueError(f"known_hosts: {file} cannot be read: {error.strerror}") from error
         for one in logins:
             ways = [(jump.address, jump.port) for jump in one.jumps] + [(one.ssh_address, one.port)]
             for address, port in ways:

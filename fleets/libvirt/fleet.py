@@ -80,11 +80,11 @@ def computer(
     FleetError."""
     try:
         models = virsh.security_models()
-    except FleetError as wrong:
+    except FleetError as error:
         raise FleetError(
-            f"the fleet libvirt finds no libvirt at {virsh.uri}: {wrong}; start libvirtd, or name another by "
+            f"the fleet libvirt finds no libvirt at {virsh.uri}: {error}; start libvirtd, or name another by "
             "fleet.uri"
-        ) from wrong
+        ) from error
     check_machine()
     image = build(Store(), recipe(packages), say)
     first = initrd(image)

@@ -113,13 +113,13 @@ def unmount_below(folder: FleetFolder, *, timeout_s: float = 5.0) -> None:
 
 def folders_mounted() -> list[FleetFolder]:
     """The folder of every fleet of this machine whose system disks are mounted, whatever its state root."""
-    found = []
+    result = []
     for mount in mounts():
         folder = FleetFolder(mount.point.parent.parent, mount.point.parent.name)
         of_a_fleet = (mount.filesystem, mount.source) == ("tmpfs", f"wl-{folder.name}")
         if of_a_fleet and mount.point == folder.system:
-            found.append(folder)
-    return found
+            result.append(folder)
+    return result
 
 
 def clean(state_root: Path) -> list[str]:

@@ -136,13 +136,13 @@ def _configure(number: int, backing: int, name: str) -> Loop | None:
 
 def loops_below(folder: Path) -> dict[str, Path]:
     """Loop devices in use whose image is in ``folder``: ``/dev/loopN`` → image."""
-    found = {}
+    result = {}
     for entry in Path("/sys/block").glob("loop*"):
         with contextlib.suppress(OSError):
             backing = (entry / "loop" / "backing_file").read_text().strip().removesuffix(" (deleted)")
             if Path(backing).is_relative_to(folder):
-                found[f"/dev/{entry.name}"] = Path(backing)
-    return found
+                result[f"/dev/{entry.name}"] = Path(backing)
+    return result
 
 
 def wait_released(folder: Path, image: Path | None = None, *, timeout_s: float = 10.0) -> None:

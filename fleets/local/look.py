@@ -84,19 +84,19 @@ def _stat_all(mount_point: Path) -> dict[str, os.stat_result]:
 
 def losses(before: Mapping[str, FileSeen], mount_point: Path) -> dict[str, Loss]:
     """Returns the loss of each file that shrank, vanished, or ends in other bytes than before."""
-    found: dict[str, Loss] = {}
+    result: dict[str, Loss] = {}
     with files_seen(mount_point) as seen:
         after = seen
     for path, old in sorted(before.items()):
         new = after.get(path)
         if new is None:
-            found[path] = Loss(old.size_bytes, 0)
+            result[path] = Loss(old.size_bytes, 0)
         elif new.size_bytes < old.size_bytes:
-            found[path] = Loss(old.size_bytes, new.size_bytes)
+            result[path] = Loss(old.size_bytes, new.size_bytes)
         elif new.size_bytes == old.size_bytes and None not in (old.tail, new.tail) and new.tail != old.tail:
             kept = new.size_bytes - _trailing_zeros(mount_point / path)
-            found[path] = Loss(old.size_bytes, min(kept, old.size_bytes), changed=True)
-    return found
+            result[path] = Loss(old.size_bytes, min(kept, old.size_bytes), changed=True)
+    return result
 
 
 def _trailing_zeros(path: Path) -> int:

@@ -106,8 +106,8 @@ class LocalRemote:
                 stderr=stderr,
                 start_new_session=True,
             )
-        except OSError as wrong:
-            raise self._error(f"`{command}` cannot be started: {wrong.strerror}: {wrong.filename}") from wrong
+        except OSError as error:
+            raise self._error(f"`{command}` cannot be started: {error.strerror}: {error.filename}") from error
 
     def close(self) -> None:
         """There is no connection to drop."""
@@ -128,17 +128,17 @@ class LocalRemote:
                 shutil.copyfile(content, half_written)
             half_written.chmod(mode)
             half_written.replace(target)
-        except OSError as wrong:
+        except OSError as error:
             with suppress(OSError):
                 half_written.unlink()
-            raise self._error(f"cannot write {path}: {wrong.strerror or wrong}") from wrong
+            raise self._error(f"cannot write {path}: {error.strerror or error}") from error
 
     def get(self, path: str) -> bytes:
         """A file. Raises FleetError when it is not there."""
         try:
             return Path(path).read_bytes()
-        except OSError as wrong:
-            raise self._error(f"cannot read {path}: {wrong.strerror or wrong}") from wrong
+        except OSError as error:
+            raise self._error(f"cannot read {path}: {error.strerror or error}") from error
 
     def get_tree(self, path: str, into: Path, *, patterns: Sequence[str] = ("*",)) -> list[Path]:
         """Copy the files below a folder whose names match one of the patterns. Returns the new paths, sorted.
@@ -158,8 +158,8 @@ class LocalRemote:
                     with suppress(FileNotFoundError):
                         shutil.copyfile(source, target)
                         written.append(target)
-        except OSError as wrong:
-            raise self._error(f"cannot fetch {path}: {wrong.strerror or wrong}") from wrong
+        except OSError as error:
+            raise self._error(f"cannot fetch {path}: {error.strerror or error}") from error
         return sorted(written)
 
     def _error(self, words: str) -> FleetError:

@@ -32,14 +32,14 @@ def limit(device: str, bytes_per_s: int | None) -> None:
     """Limits a device such as ``/dev/loop3``; None removes the limit. Raises FleetError."""
     if why := missing():
         raise FleetError(f"{device} cannot be held back: {why}")
-    found = re.fullmatch(r"/dev/loop(\d+)", device)
-    if found is None:
+    match = re.fullmatch(r"/dev/loop(\d+)", device)
+    if match is None:
         raise FleetError(f"{device} is no loop device: only those of hosts are held back")
     try:
         for name in FILES:
-            (FOLDER / name).write_text(f"{LOOP_MAJOR}:{found[1]} {bytes_per_s or 0}\n")
-    except OSError as wrong:
-        raise FleetError(f"{device} cannot be held back: {wrong}") from wrong
+            (FOLDER / name).write_text(f"{LOOP_MAJOR}:{match[1]} {bytes_per_s or 0}\n")
+    except OSError as error:
+        raise FleetError(f"{device} cannot be held back: {error}") from error
 
 
 def free(device: str) -> None:

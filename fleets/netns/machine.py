@@ -316,8 +316,8 @@ class Machine:
 
     def _loop(self) -> str | None:
         """The device that the data disk is behind; None while the host is off."""
-        found = [device for device, image in loops_below(self.folder.path).items() if image == self.image]
-        return found[0] if found else None
+        result = [device for device, image in loops_below(self.folder.path).items() if image == self.image]
+        return result[0] if result else None
 
     def _lose_dirty_data(self) -> None:
         """Shut the data disk down without writing anything back. Raises FleetError."""

@@ -102,11 +102,11 @@ class ProcessFleet:
                 self._check_owner()
                 clean(self.folder.root)
                 self._lock = FleetLock.try_acquire(self.folder.lock_file)
-            except OSError as wrong:
+            except OSError as error:
                 raise FleetError(
-                    f"{self.folder.root} cannot be written: {wrong.strerror}; name another folder with "
+                    f"{self.folder.root} cannot be written: {error.strerror}; name another folder with "
                     "WRACKLINE_STATE_DIR"
-                ) from wrong
+                ) from error
             if self._lock is None:
                 raise FleetError(f"fleet {self.name} is in use; wait for it to end, or take another name")
             left = self.folder.read()

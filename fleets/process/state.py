@@ -68,15 +68,15 @@ class ProcessFolder(StateFolder[ProcessState]):
 
 def marked(folder: Path) -> list[int]:
     """Ids of the living processes of a fleet, by its folder, without this process and its ancestors."""
-    mark, spared, found = f"{MARK}={folder}".encode(), own_family(), []
+    mark, spared, result = f"{MARK}={folder}".encode(), own_family(), []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) not in spared:
             with suppress(OSError):
                 if mark in Path(entry.path, "environ").read_bytes().split(b"\0") and is_alive(
                     int(entry.name)
                 ):
-                    found.append(int(entry.name))
-    return found
+                    result.append(int(entry.name))
+    return result
 
 
 def end_all(folder: Path) -> None:
@@ -162,7 +162,7 @@ class AddressLock:
 
 def listening(prefix: str) -> Sequence[str]:
     """``127.8.9.11:9092`` and so on: who listens at addresses that begin so."""
-    found = []
+    result = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(FileNotFoundError):
             for line in Path(table).read_text().splitlines()[1:]:
@@ -171,8 +171,8 @@ def listening(prefix: str) -> Sequence[str]:
                 word = int(raw[-8:], 16)
                 address = socket.inet_ntoa(word.to_bytes(4, "little" if _LITTLE else "big"))
                 if state == "0A" and address.startswith(prefix):
-                    found.append(f"{address}:{int(port, 16)}")
-    return found
+                    result.append(f"{address}:{int(port, 16)}")
+    return result
 
 
 _LITTLE = socket.htons(1) != 1

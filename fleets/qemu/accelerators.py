@@ -42,8 +42,8 @@ def chosen(wanted: Accelerator, image: Image, initrd: Path, say: Say) -> str:
 def _no_device() -> str | None:
     try:
         os.close(os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC))
-    except OSError as wrong:
-        return f"{DEVICE}: {wrong.strerror}"
+    except OSError as error:
+        return f"{DEVICE}: {error.strerror}"
     return None
 
 

@@ -50,8 +50,8 @@ class Agent:
             self._socket.settimeout(max(0.1, timeout_s))
             self._socket.sendall(encode(message))
             self._socket.settimeout(READ_S)
-        except OSError as wrong:
-            raise FleetError(f"host {self._host}: its serial port: {wrong}") from wrong
+        except OSError as error:
+            raise FleetError(f"host {self._host}: its serial port: {error}") from error
         while True:
             line = self._line(deadline, timeout_s, "its first process did not answer")
             if line == WAITING.strip():

@@ -74,14 +74,14 @@ class Machine(VirtualHost):
                     self._cold()
                     try:
                         snapshot.save(self.qmp)
-                    except FleetError as wrong:
-                        log.warning("host %s: %s", self.host.name, wrong)
+                    except FleetError as error:
+                        log.warning("host %s: %s", self.host.name, error)
                     return
         try:
             self._start(snapshot.arguments, self.boot_s * RESUME_SHARE)
-        except FleetError as wrong:
+        except FleetError as error:
             log.warning(
-                "%s did not go on from its snapshot, so it boots from cold: %s", self.host.name, wrong
+                "%s did not go on from its snapshot, so it boots from cold: %s", self.host.name, error
             )
             self.kill()
             snapshot.remove()

@@ -39,8 +39,8 @@ def ask(
             json.loads(stream.readline())  # the greeting
             _answer(stream, {"execute": "qmp_capabilities"})
             return _answer(stream, request)
-    except (OSError, ValueError) as wrong:
-        raise FleetError(f"QMP {command} at {path}: {wrong}; is the host on?") from wrong
+    except (OSError, ValueError) as error:
+        raise FleetError(f"QMP {command} at {path}: {error}; is the host on?") from error
 
 
 def _answer(stream: Any, request: dict[str, object]) -> Any:

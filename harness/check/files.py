@@ -126,27 +126,27 @@ class Judge:
     def judge(self, file: Judged, told: Callable[[Verdict], None] = lambda _verdict: None) -> None:
         """Add all verdicts of a file to it, and what is wrong with it; ``told`` gets each verdict as soon as
         it is there. What cannot be judged keeps nothing else from being judged."""
-        wrong: list[str] = []
+        error: list[str] = []
         try:
             path = Path(file.file)
             self._progress(f"reading {path}")
-            found = read_operations(path)
-            file.left_out = found.left_out
-            for object_ in self._objects(path, found.done, wrong):
+            result = read_operations(path)
+            file.left_out = result.left_out
+            for object_ in self._objects(path, result.done, error):
                 try:
                     for verdict in self._with_jvms(object_):
                         file.verdicts.append(verdict)
                         told(verdict)
                 except (TextError, ModelError) as refused:
-                    wrong.append(str(refused))
-            if not file.verdicts and not wrong:
+                    error.append(str(refused))
+            if not file.verdicts and not error:
                 raise TextError(NOTHING)
         except (TextError, ModelError, JvmUnavailable, OSError) as refused:
             said = refused.strerror if isinstance(refused, OSError) and refused.strerror else str(refused)
-            wrong.append(said)
-        if wrong:
-            more = f" (and {len(wrong) - 1:,} more like it)" if len(wrong) > 1 else ""
-            file.wrong = (wrong[0] if wrong[0].startswith(file.file) else f"{file.file}: {wrong[0]}") + more
+            error.append(said)
+        if error:
+            more = f" (and {len(error) - 1:,} more like it)" if len(error) > 1 else ""
+            file.wrong = (error[0] if error[0].startswith(file.file) else f"{file.file}: {error[0]}") + more
 
     def _objects(
         self, path: Path, done: Sequence[Operation], wrong: list[str]
@@ -157,10 +157,10 @@ class Judge:
         if question.model in ELLE_MODELS:
             yield from self._of_transactions(path, done, wrong)
         elif question.model == LOG:
-            found = logs(done, independent=question.independent)
-            wrong += found.refused
-            for at, log in enumerate(found.each, 1):
-                self._progress(f"{path}: key {log.key} ({at} of {len(found.each)})")
+            result = logs(done, independent=question.independent)
+            wrong += result.refused
+            for at, log in enumerate(result.each, 1):
+                self._progress(f"{path}: key {log.key} ({at} of {len(result.each)})")
                 yield partial(decide_log, log, self._asking)
         elif question.independent:
             keyed = by_key(done)
@@ -197,32 +197,32 @@ class Judge:
         """Yields for each consistency level that is asked about the function that decides it. Raises
         TextError."""
         question = self._question
-        found = transactions(done, question.model)
-        txns = found.transactions
-        if found.foreign:
+        result = transactions(done, question.model)
+        txns = result.transactions
+        if result.foreign:
             wrong += [
                 f"operation {one.at}: a transaction's value is a list of [f k v], not {spelt(one.value):.40}"
-                for one in found.foreign
+                for one in result.foreign
             ]
         if not len(txns):
-            if found.foreign:
+            if result.foreign:
                 return
             raise TextError(NOTHING)
         self._progress(f"{path}: {len(txns)} transactions")
         for level in levels_of(question.consistency):
             asking = replace(self._asking, level=level)
-            yield partial(map, partial(decide_transactions, found), [asking])
+            yield partial(map, partial(decide_transactions, result), [asking])
 
     def _with_jvms(self, judge: Callable[[], Iterable[Verdict]]) -> list[Verdict]:
         """Says of what was not decided that the JVM had to be ended for it."""
         before = self.jvms, self._pid
-        found = list(judge())
+        result = list(judge())
         if self._pid is None and (self.jvms, self._pid) != before:
-            found = [
+            result = [
                 replace(one, why=f"{one.why}; that JVM was ended") if one.answer is Answer.UNKNOWN else one
-                for one in found
+                for one in result
             ]
-        return found
+        return result
 
     @property
     def _pid(self) -> int | None:
@@ -242,12 +242,12 @@ def histories(given: Sequence[Path]) -> list[Path]:
     """The files, and those of the folders: each history.edn (or history.*.json ...) below one, as in Jepsen's
     store; where there is none, each .edn, .json and .jsonl file in it. A folder with the operations of etcd's
     clients is one history. Raises TextError."""
-    found: dict[Path, Path] = {}
+    result: dict[Path, Path] = {}
     for one in given:
         files = _in_folder(one) if one.is_dir() else [one]
         for file in files:
-            found.setdefault(file.resolve(), file)
-    return list(found.values())
+            result.setdefault(file.resolve(), file)
+    return list(result.values())
 
 
 def _in_folder(folder: Path) -> list[Path]:
@@ -255,10 +255,10 @@ def _in_folder(folder: Path) -> list[Path]:
     if of_etcd:
         return of_etcd
     below = [file for file in folder.rglob("history*") if file.is_file() and _is_history(file)]
-    found = below or [file for file in folder.iterdir() if file.is_file() and _is_history(file)]
-    if not found:
+    result = below or [file for file in folder.iterdir() if file.is_file() and _is_history(file)]
+    if not result:
         raise TextError(f"{folder}: no history in it; a file that ends in {', '.join(_ENDINGS)} was expected")
-    return sorted(found)
+    return sorted(result)
 
 
 def _is_history(file: Path) -> bool:

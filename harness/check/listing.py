@@ -43,8 +43,8 @@ class Listed:
 
 def listed() -> list[Listed]:
     """All that can be asked by name."""
-    found = [_listed(name) for name in known()]
-    return found + [
+    result = [_listed(name) for name in known()]
+    return result + [
         Listed(name, "Elle", _ELLE[name][0], f"jepsen.tests.cycle.{_ELLE[name][1]}/checker")
         for name in ELLE_MODELS
     ]
@@ -53,8 +53,8 @@ def listed() -> list[Listed]:
 def _listed(name: str) -> Listed:
     try:
         made_by = maker(name)
-    except ModelError as wrong:  # what others installed may be broken
-        return Listed(name, "model", str(wrong))
+    except ModelError as error:  # what others installed may be broken
+        return Listed(name, "model", str(error))
     parameters = inspect.signature(made_by).parameters.values()
     return Listed(
         name,

@@ -97,7 +97,7 @@ def _searched(key: Any, asked: Sequence[Done], done: Sequence[Done], asking: Ask
 
     assert asking.model is not None
     limits = asking.limits
-    found = search(
+    result = search(
         asked,
         asking.model,
         deadline_s=limits.deadline_s,
@@ -105,7 +105,7 @@ def _searched(key: Any, asked: Sequence[Done], done: Sequence[Done], asking: Ask
         processes=len(os.sched_getaffinity(0)),
         progress=asking.progress,
     )
-    for part in found.parts:
+    for part in result.parts:
         yield _of_part(part, key, done)
 
 
@@ -131,13 +131,13 @@ def _of_part(part: Part, key: Any, done: Sequence[Done]) -> Verdict:
 def _exactly(subject: Subject, asking: Asking) -> Verdict:
     """Raises RepeatedValue."""
     table = subject.exact(asking.initial)
-    found: list[Any] = list(check_register(table) if asking.name == REGISTER else check_queue(table))
+    result: list[Any] = list(check_register(table) if asking.name == REGISTER else check_queue(table))
     done = subject.rows_of_exact()
     problems = [
         _problem(one.rule, _said(one, subject), [done[row] for row in one.rows[:MOST_OPERATIONS]])
-        for one in found[:MOST_PROBLEMS]
+        for one in result[:MOST_PROBLEMS]
     ]
-    return _exact_verdict(subject.key, len(table), problems, len(found), subject.done)
+    return _exact_verdict(subject.key, len(table), problems, len(result), subject.done)
 
 
 def _said(breach: Any, subject: Subject) -> str:
@@ -196,17 +196,17 @@ def _log_by_search(log: Log, asking: Asking) -> Verdict:
 
 
 def _log_exactly(log: Log, whole: bool) -> Verdict:
-    found = log.violations(holes=whole)
+    result = log.violations(holes=whole)
     problems = [
         _problem(
             wrong.rule,
             of_log(wrong.rule, log.value(wrong.offset) if wrong.rule in OF_VALUES else f"{wrong.offset:,}"),
             about[:MOST_OPERATIONS],
         )
-        for wrong, about in found[:MOST_PROBLEMS]
+        for wrong, about in result[:MOST_PROBLEMS]
     ]
     done = list({one.at: one for _, _, one in log.parts}.values())
-    verdict = _exact_verdict(log.key, len(log), problems, len(found), done)
+    verdict = _exact_verdict(log.key, len(log), problems, len(result), done)
     return verdict if whole else replace(verdict, note=_joined(verdict.note, "holes allowed"))
 
 
@@ -224,19 +224,21 @@ def _knossos_verdict(
     key: Any, calls: Calls, rows: Sequence[Done], asking: Asking, value: Callable[[int], Any]
 ) -> Verdict:
     began = time.monotonic()
-    found = asking.bridge().linearizable(calls, deadline_s=asking.limits.deadline_s)
-    verdict = Verdict(key, found.answer, KNOSSOS, len(calls), why=found.why, seconds=time.monotonic() - began)
-    if found.row is None:
+    result = asking.bridge().linearizable(calls, deadline_s=asking.limits.deadline_s)
+    verdict = Verdict(
+        key, result.answer, KNOSSOS, len(calls), why=result.why, seconds=time.monotonic() - began
+    )
+    if result.row is None:
         return verdict
     states = tuple(
         State(
-            _holds(found, at, asking.name, value),
+            _holds(result, at, asking.name, value),
             tuple(operation(rows[row]) for row in state.placed),
             tuple(operation(rows[row]) for row in state.waiting),
         )
-        for at, state in enumerate(found.states)
+        for at, state in enumerate(result.states)
     )
-    stuck = rows[found.row]
+    stuck = rows[result.row]
     return replace(verdict, stuck=Stuck(operation(stuck), states), around=around(rows, [stuck]))
 
 
@@ -305,6 +307,6 @@ def around(done: Sequence[Done], named: Sequence[Done]) -> tuple[Operation, ...]
 
 def _timed(judge: Callable[[], list[Verdict]]) -> list[Verdict]:
     began = time.monotonic()
-    found = judge()
+    result = judge()
     seconds = time.monotonic() - began
-    return [replace(one, seconds=seconds / len(found)) for one in found]
+    return [replace(one, seconds=seconds / len(result)) for one in result]

@@ -22,18 +22,18 @@ def decide_by_rule(
     ModelError."""
     began = time.monotonic()
     try:
-        found = checker.check(asked, progress)
-    except OperationError as wrong:
-        raise TextError(f"operation {done[wrong.place].at}: {wrong.why}") from wrong
-    shown = _first_of_each(found)[:MOST_PROBLEMS]
-    answer = Answer.INVALID if found.counts else Answer.UNKNOWN if found.undecided else Answer.VALID
+        result = checker.check(asked, progress)
+    except OperationError as error:
+        raise TextError(f"operation {done[error.place].at}: {error.why}") from error
+    shown = _first_of_each(result)[:MOST_PROBLEMS]
+    answer = Answer.INVALID if result.counts else Answer.UNKNOWN if result.undecided else Answer.VALID
     return Verdict(
         key,
         answer,
         CHECKER,
         len(done),
         promise=checker.promise,
-        why=found.undecided if answer is Answer.UNKNOWN else "",
+        why=result.undecided if answer is Answer.UNKNOWN else "",
         problems=tuple(
             Problem(
                 one.rule, one.sentence, tuple(operation(done[at]) for at in one.operations[:MOST_OPERATIONS])
@@ -41,8 +41,8 @@ def decide_by_rule(
             for one in shown
         ),
         around=around(done, [done[at] for one in shown[:1] for at in one.operations]),
-        note=_more(found, shown),
-        figures=dict(found.figures),
+        note=_more(result, shown),
+        figures=dict(result.figures),
         seconds=time.monotonic() - began,
     )
 

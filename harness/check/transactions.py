@@ -20,11 +20,11 @@ from wrackline.harness.jepsen.object_histories import Asked
 
 def levels_of(consistency: str) -> tuple[str, ...]:
     """One, or several with commas between them. Raises ModelError."""
-    found = tuple(dict.fromkeys(level.strip() for level in consistency.split(",")))
-    for level in found:
+    result = tuple(dict.fromkeys(level.strip() for level in consistency.split(",")))
+    for level in result:
         if level not in LEVELS:
             raise ModelError(f"there is no consistency {level!r}, only {', '.join(LEVELS)}")
-    return found
+    return result
 
 
 def decide_transactions(asked: Asked, asking: Asking) -> Verdict:
@@ -32,11 +32,11 @@ def decide_transactions(asked: Asked, asking: Asking) -> Verdict:
     began = time.monotonic()
     if asking.by == "elle":
         return replace(_by_elle(asked, asking), seconds=time.monotonic() - began)
-    found = decide(
+    result = decide(
         asking.name, asked.transactions, asking.limits, level=asking.level, progress=asking.progress
     )
-    verdict = _ours(found, asked, asking)
-    if found.answer is Answer.UNKNOWN and found.repeated is None and asking.by != "search":
+    verdict = _ours(result, asked, asking)
+    if result.answer is Answer.UNKNOWN and result.repeated is None and asking.by != "search":
         verdict = _with_elle(verdict, asked, asking)
     return replace(verdict, seconds=time.monotonic() - began)
 
@@ -86,35 +86,35 @@ def _with_elle(ours: Verdict, asked: Asked, asking: Asking) -> Verdict:
     of what it infers completely."""
     ordered = asking.level in ORDERS
     try:
-        found = _by_elle(asked, asking)
+        result = _by_elle(asked, asking)
     except JvmUnavailable as gone:
         if not ordered:
             raise
         return replace(ours, why=f"{ours.why}; Elle could be asked: {gone}")
     if not ordered:
-        return found
-    if found.answer is Answer.INVALID:
-        return replace(found, note=f"our own search did not decide: {ours.why}")
-    said = f"does not decide: {found.why}"
-    if found.answer is Answer.VALID:
+        return result
+    if result.answer is Answer.INVALID:
+        return replace(result, note=f"our own search did not decide: {ours.why}")
+    said = f"does not decide: {result.why}"
+    if result.answer is Answer.VALID:
         said = "finds nothing, which is no proof"
     return replace(ours, why=f"{ours.why}; Elle {said}")
 
 
 def _by_elle(asked: Asked, asking: Asking) -> Verdict:
     asking.progress(f"Elle, {len(asked.transactions)} transactions")
-    found = asking.bridge().serializable(
+    result = asking.bridge().serializable(
         asking.name, asked.transactions, consistency=asking.level, deadline_s=asking.limits.deadline_s
     )
     return Verdict(
         None,
-        found.answer,
+        result.answer,
         ELLE,
         len(asked.transactions),
         promise=asking.level,
-        why=found.why,
-        anomalies=anomalies(found.anomalies, asking.name, asked.names, asked.done),
-        refuted=found.refuted,
+        why=result.why,
+        anomalies=anomalies(result.anomalies, asking.name, asked.names, asked.done),
+        refuted=result.refuted,
     )
 
 

@@ -36,16 +36,16 @@ def run_guarded(command: Callable[[], Any]) -> int:
     except click.exceptions.NoArgsIsHelpError as asked:
         asked.show()
         return 2
-    except click.UsageError as wrong:
-        name = wrong.ctx.command_path if wrong.ctx is not None else "wrackline"
-        return _fail(f"{name}: {_usage_line(wrong)} (see `{name} --help`)", 2)
-    except click.ClickException as wrong:
-        return _fail(f"wrackline: {wrong.format_message()}", wrong.exit_code)
+    except click.UsageError as error:
+        name = error.ctx.command_path if error.ctx is not None else "wrackline"
+        return _fail(f"{name}: {_usage_line(error)} (see `{name} --help`)", 2)
+    except click.ClickException as error:
+        return _fail(f"wrackline: {error.format_message()}", error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stopped:
         return _fail(f"wrackline: {str(stopped) or _AS_IT_WAS}", STOPPED)
-    except Exception as wrong:  # the supervisor of every command: exit code 1 is a verdict's alone
+    except Exception as error:  # the supervisor of every command: exit code 1 is a verdict's alone
         logging.getLogger(__name__).debug("the command ended early", exc_info=True)
-        return _failed(wrong)
+        return _failed(error)
     return code if isinstance(code, int) else 0
 
 

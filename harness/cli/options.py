@@ -116,9 +116,9 @@ engine_option = click.option(
 def _spark_properties(
     _context: click.Context, _option: click.Parameter, value: Sequence[str]
 ) -> dict[str, str]:
-    wrong = next((one for one in value if not re.fullmatch(r"spark\.[^=]+=.*", one)), None)
-    if wrong is not None:
-        raise click.BadParameter(f"{wrong!r} is no property of Spark; give spark.NAME=VALUE")
+    error = next((one for one in value if not re.fullmatch(r"spark\.[^=]+=.*", one)), None)
+    if error is not None:
+        raise click.BadParameter(f"{error!r} is no property of Spark; give spark.NAME=VALUE")
     return {name: value for name, _, value in (one.partition("=") for one in value)}
 
 
@@ -190,10 +190,10 @@ def need_writable(results: Path) -> None:
     """Refuse a folder before a run is made that could not be kept there. Raises WrongInput."""
     try:
         private_folder(results)
-    except OSError as wrong:
+    except OSError as error:
         raise WrongInput(
-            f"{results}: cannot be used for results: {wrong.strerror}; --results names another"
-        ) from wrong
+            f"{results}: cannot be used for results: {error.strerror}; --results names another"
+        ) from error
 
 
 def need_verdict(run_dir: Path) -> None:

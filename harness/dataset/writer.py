@@ -69,6 +69,6 @@ def _write_table(name: str, runs: Sequence[Record], into: Path, progress: Callab
                 for batch in table.batches(record):
                     writer.write_batch(batch)
                     count += len(batch)
-            except (pa.ArrowException, OSError) as wrong:
-                progress(f"{record.run}: its {name} cannot be read: {wrong}")
+            except (pa.ArrowException, OSError) as error:
+                progress(f"{record.run}: its {name} cannot be read: {error}")
     return count

@@ -157,17 +157,17 @@ class Case:
         if self.control is None:
             return ()
         pair = (arm.spec.model_dump(mode="json", exclude=_NO_CAUSE) for arm in self.arms)
-        found = tuple(_differences("", *pair))
-        if any(line.startswith("workload.client.library:") for line in found):
-            found = tuple(line for line in found if not line.startswith("workload.client.version:"))
-        return found
+        result = tuple(_differences("", *pair))
+        if any(line.startswith("workload.client.library:") for line in result):
+            result = tuple(line for line in result if not line.startswith("workload.client.version:"))
+        return result
 
 
 def defects(names: Iterable[str] = ()) -> list[Case]:
     """The suites of ``suites/defects`` that are named, or all. Raises SpecError for a name that is none, and
     for a file that does not fit."""
     paths = {path.stem: path for path in sorted((suites_dir() / "defects").glob("*.yaml"))}
-    found = []
+    result = []
     for name in _resolve(names, paths, "defect suite", "`wrackline list specs` lists them"):
         spec = load_checked(paths[name])
         known = catalogue()["defects"].get(name, {})
@@ -184,14 +184,14 @@ def defects(names: Iterable[str] = ()) -> list[Case]:
         spec = spec.model_copy(update={"contract": spec.contract.model_copy(update={"expected": ()})})
         healthy = spec.system.model_copy(update={"defects": ()})
         twin = spec.model_copy(update={"name": f"{spec.name}-twin", "system": healthy})
-        found.append(
+        result.append(
             Case(
                 name,
                 Arm(f"{name}, with the defect", spec, expectation),
                 Arm(f"{name}, the twin", twin, expectation.of_control),
             )
         )
-    return found
+    return result
 
 
 def stories(names: Iterable[str] = (), *, checked: bool = True) -> list[Case]:
@@ -235,14 +235,14 @@ def _era(name: str, profile: str, known: Mapping[str, Any], read: Callable[..., 
 
 
 def _with_controls(kind: str, noun: str, names: Iterable[str], checked: bool) -> list[Case]:
-    read, folder, found = load_checked if checked else load, suites_dir() / kind, []
+    read, folder, result = load_checked if checked else load, suites_dir() / kind, []
     for name in _resolve(names, catalogue()[kind], noun, "--list shows them"):
         known, path = catalogue()[kind][name], folder / f"{name}{CONTROL}.yaml"
         expectation = _expectation(known)
         main = Arm(name, read(folder / f"{name}.yaml"), expectation)
         control = Arm(f"{name}, the control", read(path), expectation.of_control) if path.exists() else None
-        found.append(Case(name, main, control, known["what"], known["run_s"]))
-    return found
+        result.append(Case(name, main, control, known["what"], known["run_s"]))
+    return result
 
 
 def _expectation(known: Mapping[str, Any]) -> Expectation:
@@ -252,11 +252,11 @@ def _expectation(known: Mapping[str, Any]) -> Expectation:
 
 def _resolve(names: Iterable[str], known: Collection[str], noun: str, listed: str) -> list[str]:
     """The names, each once, or all that are known. Raises SpecError."""
-    wanted = list(dict.fromkeys(names)) or list(known)
-    for name in wanted:
+    expected = list(dict.fromkeys(names)) or list(known)
+    for name in expected:
         if name not in known:
             raise SpecError(f"no {noun} {name!r}{instead_of(name, known, listed, are='there are')}")
-    return wanted
+    return expected
 
 
 def _node_lines(verdict: Mapping[str, Any]) -> list[str]:

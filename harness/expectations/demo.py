@@ -146,8 +146,8 @@ def _no_spark() -> str:
 
 def _show(each: Checked) -> None:
     click.echo(each.line)
-    for wrong in each.wrong:
-        click.echo(f"   {wrong}")
+    for error in each.wrong:
+        click.echo(f"   {error}")
     if each.wrong:
         for reason in each.judged.verdict.get("reasons", ())[:5]:
             click.echo(f"   {reason}")
@@ -158,16 +158,16 @@ def _promise_kept(
     verdict: Mapping[str, Any], acked_at_least: int = ACKED_AT_LEAST, faults_wanted: int = 3
 ) -> list[str]:
     """Run 1: passed, with enough acknowledged, every fault proved, and bytes really lost."""
-    wrong = []
+    error = []
     if verdict["verdict"] != Verdict.PASS:
-        wrong.append(f"the verdict must be pass, it is {verdict['verdict']}")
+        error.append(f"the verdict must be pass, it is {verdict['verdict']}")
     acked = verdict["counts"]["acked_records"]
     if acked < acked_at_least:
-        wrong.append(f"at least {acked_at_least:,} records must be acknowledged, {acked:,} were")
+        error.append(f"at least {acked_at_least:,} records must be acknowledged, {acked:,} were")
     faults = verdict["faults"]
     unproved = [f"{fault['id']} {fault['fault']}" for fault in faults if not fault["proved"]]
     if unproved or len(faults) < faults_wanted:
-        wrong.append(
+        error.append(
             f"{faults_wanted} faults must be proved; of {len(faults)} not proved: "
             f"{', '.join(unproved) or 'none'}"
         )
@@ -179,8 +179,8 @@ def _promise_kept(
         if _holds_records(path)
     )
     if lost <= 0:
-        wrong.append("the power cut must lose records that were not synced, none were lost")
-    return wrong
+        error.append("the power cut must lose records that were not synced, none were lost")
+    return error
 
 
 def _holds_records(path: str) -> bool:
@@ -191,25 +191,25 @@ def _holds_records(path: str) -> bool:
 
 def _loss_allowed(verdict: Mapping[str, Any]) -> list[str]:
     """Run 2: acknowledged writes are lost, are found, and the contract allows it."""
-    wrong = []
+    error = []
     if verdict["verdict"] != Verdict.PASS:
-        wrong.append(f"the verdict must be pass (its contract allows the loss), it is {verdict['verdict']}")
+        error.append(f"the verdict must be pass (its contract allows the loss), it is {verdict['verdict']}")
     lost = _anomaly(verdict, "lost-write")
     if not lost.get("count"):
-        wrong.append("acknowledged writes must be lost and found, none were found")
+        error.append("acknowledged writes must be lost and found, none were found")
     elif lost.get("meaning") != "allowed":
-        wrong.append(f"lost-write must be allowed by this contract, it is {lost.get('meaning')}")
-    return wrong
+        error.append(f"lost-write must be allowed by this contract, it is {lost.get('meaning')}")
+    return error
 
 
 def _canary_caught(verdict: Mapping[str, Any]) -> list[str]:
     """Run 3: the defect shows as a loss that the contract forbids."""
-    wrong = []
+    error = []
     if verdict["verdict"] != Verdict.VIOLATION:
-        wrong.append(f"a broker with a known defect must be a violation, the verdict is {verdict['verdict']}")
+        error.append(f"a broker with a known defect must be a violation, the verdict is {verdict['verdict']}")
     elif not _anomaly(verdict, "lost-write").get("count"):
-        wrong.append("the defect loses acknowledged writes, no lost-write was found")
-    return wrong
+        error.append("the defect loses acknowledged writes, no lost-write was found")
+    return error
 
 
 def _anomaly(verdict: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -44,11 +44,11 @@ class Expectation:
 
     def differences(self, verdict: Mapping[str, Any]) -> list[str]:
         """Returns how the verdict differs from the expectation; empty when it does not."""
-        wrong = [] if verdict["verdict"] == self.verdict else [self._unexpected(verdict)]
+        error = [] if verdict["verdict"] == self.verdict else [self._unexpected(verdict)]
         if self.shows and not self.found(verdict).intersection(self.shows):
-            wrong.append(f"no {' or '.join(self.shows)} that is {self._meaning.value}")
+            error.append(f"no {' or '.join(self.shows)} that is {self._meaning.value}")
         counts = self.counts(verdict)
-        return wrong + [f"{counts[name]} {name}" for name in self.absent if counts[name]]
+        return error + [f"{counts[name]} {name}" for name in self.absent if counts[name]]
 
     def counts(self, verdict: Mapping[str, Any]) -> dict[str, int]:
         """Returns how often the verdict names each anomaly that is expected, or expected to be absent."""
@@ -77,9 +77,9 @@ class DefectExpectation(Expectation):
         return DefectExpectation(Verdict.PASS, absent=self.shows, arm="the twin")
 
     def differences(self, verdict: Mapping[str, Any]) -> list[str]:
-        found = self.found(verdict)
-        missing = ", ".join(name for name in self.shows if name not in found)
-        shown = ", ".join(sorted(found.intersection(self.absent)))
+        result = self.found(verdict)
+        missing = ", ".join(name for name in self.shows if name not in result)
+        shown = ", ".join(sorted(result.intersection(self.absent)))
         if verdict["verdict"] == self.verdict and not missing and not shown:
             return []
         why = f"without {missing}; " if missing else f"{shown}; " if shown else ""

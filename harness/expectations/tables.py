@@ -37,9 +37,9 @@ def list_eras(cases: Sequence[Case]) -> None:
 def show_defects(cases: Sequence[Case]) -> None:
     made = table("defect", "schedule", "caught", "twin clean", "found (runs)")
     for case in cases:
-        found = ", ".join(f"{name} ({count})" for name, count in _found(case.main).items())
+        result = ", ".join(f"{name} ({count})" for name, count in _found(case.main).items())
         defects = "+".join(case.main.spec.system.configured().defects)
-        made.add_row(defects, _schedule(case.main.spec), *_of_runs(case), found or "none")
+        made.add_row(defects, _schedule(case.main.spec), *_of_runs(case), result or "none")
     put(made, width=160)
     _complain(cases)
 

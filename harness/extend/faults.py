@@ -105,7 +105,7 @@ def _known(name: str, model: type[BaseModel], fleets: Mapping[str, Any], systems
 
 def _on_zookeeper(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
     """The systems that have a version which keeps its metadata in ZooKeeper, with that."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, model in models.items():
         try:
             spec = model.model_validate({"version": OLD_VERSION})
@@ -113,8 +113,8 @@ def _on_zookeeper(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
             continue
         assert isinstance(spec, SystemSpec)
         if spec.misfit(0) is not None:
-            found[f"{name} {OLD_VERSION}"] = spec
-    return found
+            result[f"{name} {OLD_VERSION}"] = spec
+    return result
 
 
 def _fitting(fleet: Any, system: Any) -> Any:
@@ -133,14 +133,14 @@ def _example(name: str, model: type[FaultSpec]) -> FaultSpec:
 
 
 def _settings(model: type[BaseModel]) -> list[Setting]:
-    found = []
+    result = []
     for name, field in model.model_fields.items():
         if name in ("fault", "target"):
             continue
         default = field.get_default(call_default_factory=True) if not field.is_required() else None
         default = None if default is PydanticUndefined else default
-        found.append(Setting(name, _text(field.description), default, field.is_required()))
-    return found
+        result.append(Setting(name, _text(field.description), default, field.is_required()))
+    return result
 
 
 def _text(description: str | None) -> str:
@@ -150,7 +150,7 @@ def _text(description: str | None) -> str:
 def _examples(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
     """Each with its default settings, and hosts enough for all that needs several of a kind; a system that
     has versions with an old one, for there are faults that upgrade it."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, model in models.items():
         assert issubclass(model, FleetSpec | SystemSpec)
         generous: dict[str, Any] = (
@@ -158,9 +158,9 @@ def _examples(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
         )
         for given in (generous, dict[str, Any]()):
             try:
-                found[name] = model.model_validate(given)
+                result[name] = model.model_validate(given)
                 break
             except ValidationError:
                 own = model.example if issubclass(model, FleetSpec) else {}
-                found[name] = model.model_construct(None, **{**generous, **own})
-    return found
+                result[name] = model.model_construct(None, **{**generous, **own})
+    return result

@@ -45,6 +45,6 @@ def _problem(entry: Entry) -> str:
             DOORS[entry.group].check(entry)
         else:
             entry.load()
-    except PluginError as wrong:
-        return str(wrong)
+    except PluginError as error:
+        return str(error)
     return ""

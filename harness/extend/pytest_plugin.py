@@ -85,10 +85,10 @@ class Judge:
         from wrackline.harness.run.judge import exit_code
 
         self.called = True
-        found = _refusing(self._scenario.judge)
-        if must_pass and exit_code([found.word]) != 0:
-            pytest.fail(in_words(found), pytrace=False)
-        return found
+        result = _refusing(self._scenario.judge)
+        if must_pass and exit_code([result.word]) != 0:
+            pytest.fail(in_words(result), pytrace=False)
+        return result
 
 
 @pytest.fixture
@@ -164,10 +164,10 @@ def _refusing(make: Callable[[], T]) -> T:
 
     try:
         return make()
-    except SpecError as wrong:
-        why = "\n".join(wrong.mistakes)
-    except (InfrastructureError, InputError, ScenarioFailed) as wrong:
-        why = str(wrong)
+    except SpecError as error:
+        why = "\n".join(error.mistakes)
+    except (InfrastructureError, InputError, ScenarioFailed) as error:
+        why = str(error)
     pytest.fail(why, pytrace=False)
 
 

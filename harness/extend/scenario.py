@@ -70,15 +70,15 @@ class Cluster:
 
     def leader(self, partition: int = 0, *, within_s: float = 30.0) -> Node:
         """The node that leads the partition. Raises ScenarioFailed when there is none in time."""
-        found: list[Node] = []
+        result: list[Node] = []
 
         def led(state: ClusterState) -> bool:
             seen = state.partition(self.topic, partition)
-            found[:] = [node for node in self.nodes if seen is not None and node.node_id == seen.leader]
-            return bool(found)
+            result[:] = [node for node in self.nodes if seen is not None and node.node_id == seen.leader]
+            return bool(result)
 
         self.wait_until(led, f"{self.topic}-{partition} had no leader", within_s=within_s)
-        return found[0]
+        return result[0]
 
     def wait_until(
         self, holds: Callable[[ClusterState], bool], otherwise: str, *, within_s: float = 30.0
@@ -153,8 +153,8 @@ class History:
 def _fault(name: str, settings: dict[str, Any]) -> FaultSpec:
     try:
         return FAULT.validate_python({"fault": name, **settings})
-    except ValidationError as wrong:
-        raise SpecError(*(one["msg"].removeprefix("Value error, ") for one in wrong.errors())) from wrong
+    except ValidationError as error:
+        raise SpecError(*(one["msg"].removeprefix("Value error, ") for one in error.errors())) from error
 
 
 class Scenario:
@@ -245,10 +245,10 @@ class Scenario:
 def in_words(judged: Judged) -> str:
     """The verdict, why it is so, the first findings of every anomaly that counts, and where the report is."""
     said = [judged.line, *(f"  {reason}" for reason in judged.verdict.get("reasons", ()))]
-    found = [
+    result = [
         one for one in judged.verdict.get("anomalies", ()) if one["meaning"] == "violation" and one["count"]
     ]
-    for anomaly in found:
+    for anomaly in result:
         said.append(f"  {anomaly['anomaly']}, {anomaly['count']} found:")
         said += [f"    {line}" for line in _explanations(judged.run_dir, anomaly["anomaly"])]
     said.append(f"  report: {judged.report or 'could not be written'}")

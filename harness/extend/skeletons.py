@@ -80,8 +80,8 @@ def write(kind: str, name: str, into: Path) -> Skeleton:
             (folder / path).write_text(text, encoding="utf-8")
     except FileExistsError as there:
         raise SkeletonError(f"{folder} exists, and is left as it is; take another name") from there
-    except OSError as wrong:
-        raise SkeletonError(f"{folder}: cannot be written: {wrong.strerror}; see --into") from wrong
+    except OSError as error:
+        raise SkeletonError(f"{folder}: cannot be written: {error.strerror}; see --into") from error
     return Skeleton(folder, tuple(folder / path for path in contents), pattern.use.replace("NAME", name))
 
 

@@ -67,9 +67,9 @@ def expected(past: Sequence[float], new: Sequence[float], comparisons: int) -> B
     middle = median(past)
     before = _deviation(past)
     after = _deviation(new) if len(new) >= FEWEST else before
-    wrong = 2 * NormalDist().cdf(-WIDTH) / max(comparisons, 1)
+    error = 2 * NormalDist().cdf(-WIDTH) / max(comparisons, 1)
     # Student's, since the deviations are themselves estimated from these few.
-    width = float(t.isf(wrong / 2, len(past) - 1))
+    width = float(t.isf(error / 2, len(past) - 1))
     noise = sqrt(before**2 * _of_a_median(len(past)) + after**2 * _of_a_median(len(new)))
     half = max(width * noise, _LEAST_SHARE * abs(middle))
     low = middle - half

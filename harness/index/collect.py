@@ -78,17 +78,17 @@ def place_of(where: str | Path) -> UPath:
     """A folder, or an fsspec address. Raises NothingThere."""
     try:
         return UPath(where)
-    except (ValueError, ImportError) as wrong:  # no such storage, or its package is not installed
-        raise NothingThere(f"{where}: no address that can be read: {wrong}") from wrong
+    except (ValueError, ImportError) as error:  # no such storage, or its package is not installed
+        raise NothingThere(f"{where}: no address that can be read: {error}") from error
 
 
 def gather(place: UPath, kept: Kept, *, histories: bool = True) -> list[Entry]:
     """Every run below a place, oldest first. Without ``histories`` nothing is known of latency. Raises
     NothingThere."""
-    found = _listed(place)
+    result = _listed(place)
     with ThreadPoolExecutor(_READERS) as pool:
-        entries = list(pool.map(lambda each: _entry(each[0], each[1], kept, histories=histories), found))
-    _forget(kept, {str(folder) for folder, _ in found})
+        entries = list(pool.map(lambda each: _entry(each[0], each[1], kept, histories=histories), result))
+    _forget(kept, {str(folder) for folder, _ in result})
     return sorted(entries, key=lambda one: (one.record.started_at or one.record.run, one.record.run))
 
 
@@ -96,14 +96,14 @@ def _listed(place: UPath) -> list[tuple[UPath, Night | None]]:
     try:
         if not place.is_dir():
             raise NothingThere(f"{place}: no such folder; give the one that the runs are in, or its address")
-        found = list(folders(place))
-    except (OSError, ImportError, ValueError) as wrong:
-        raise NothingThere(f"{place}: cannot be listed: {wrong}") from wrong
-    if not found:
+        result = list(folders(place))
+    except (OSError, ImportError, ValueError) as error:
+        raise NothingThere(f"{place}: cannot be listed: {error}") from error
+    if not result:
         raise NoRuns(
             f"{place}: no run in it, nor in folders below; `wrackline run` and `wrackline suite` make some"
         )
-    return found
+    return result
 
 
 def _entry(folder: UPath, night: Night | None, kept: Kept, *, histories: bool) -> Entry:
@@ -192,8 +192,8 @@ def _read_latency(file: Any) -> Latency:
     leaders = Leaders(cluster_of(told, dict(info.get("nodes") or {}), np.iinfo(np.int64).max).spans)
     places, partitions, nodes = Places(), Spreads(), Spreads()
     for batch in history.iter_batches(columns=_SENDS):
-        wanted = pc.and_(pc.equal(batch["f"], "send"), pc.equal(batch["type"], Type.OK.value))
-        sends = batch.filter(pc.and_(wanted, pc.is_valid(batch["latency_ns"])))
+        expected = pc.and_(pc.equal(batch["f"], "send"), pc.equal(batch["type"], Type.OK.value))
+        sends = batch.filter(pc.and_(expected, pc.is_valid(batch["latency_ns"])))
         partition = np.asarray(sends["partition"].fill_null(-1), np.int64)
         which = places.codes(places.topics.codes(sends["topic"]), partition)
         took = np.asarray(sends["latency_ns"], np.int64)

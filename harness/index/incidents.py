@@ -79,14 +79,14 @@ def incidents(runs: Sequence[Run], known: Mapping[str, str] = _NONE) -> list[Inc
     that had to be, come last. What was made smaller is the
     incident that it was made from."""
     runs = [run for run in runs if not run.record.is_smaller]
-    found: dict[tuple[str, str, str, str], list[Run]] = {}
+    result: dict[tuple[str, str, str, str], list[Run]] = {}
     for run in runs:
         if run.good is False or run.record.verdict is Verdict.VIOLATION:
             for signature in _signatures(run):
-                found.setdefault(signature, []).append(run)
+                result.setdefault(signature, []).append(run)
     made = [
         replace(one, known=known.get(one.slug, ""))
-        for one in (_incident(signature, of, runs) for signature, of in found.items())
+        for one in (_incident(signature, of, runs) for signature, of in result.items())
     ]
     return sorted(
         made,

@@ -63,9 +63,9 @@ def latest(series: Sequence[Series]) -> list[Places]:
     made = []
     for one in series:
         run = next((run for run in reversed(one.runs) if run.latency and run.latency.partitions), None)
-        found = places(run, one) if run else None
-        if found:
-            made.append(found)
+        result = places(run, one) if run else None
+        if result:
+            made.append(result)
     return made
 
 

@@ -117,10 +117,10 @@ class Run:
 
 def group_runs(runs: Iterable[Run], key: Callable[[Run], _K]) -> dict[_K, list[Run]]:
     """The runs by a key, in the order in which the keys are met."""
-    found: dict[_K, list[Run]] = {}
+    result: dict[_K, list[Run]] = {}
     for run in runs:
-        found.setdefault(key(run), []).append(run)
-    return found
+        result.setdefault(key(run), []).append(run)
+    return result
 
 
 Link = Callable[[UPath], str]

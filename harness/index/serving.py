@@ -78,8 +78,8 @@ class Renewal:
             entries = []  # the night has just begun
         try:
             known = known_incidents(self._results)
-        except NotKnown as wrong:
-            raise NothingThere(str(wrong)) from wrong
+        except NotKnown as error:
+            raise NothingThere(str(error)) from error
         if (
             self._shown is not None
             and known == self._known
@@ -102,10 +102,10 @@ class Renewal:
             began = time.monotonic()
             try:
                 built = self.once()
-            except (NothingThere, OSError) as wrong:
-                if str(wrong) != trouble:
-                    self._say(f"not built again: {wrong}")
-                trouble = str(wrong)
+            except (NothingThere, OSError) as error:
+                if str(error) != trouble:
+                    self._say(f"not built again: {error}")
+                trouble = str(error)
                 continue
             trouble = ""
             if built is not None:

@@ -129,15 +129,15 @@ def _write(path: Path, content: bytes) -> bool:
 
 
 def _pages(site: Site, reader: Reader) -> Iterator[tuple[str, str]]:
-    found = news(site.series)
-    yield _nights(site, found)
+    result = news(site.series)
+    yield _nights(site, result)
     yield page(site, "suites.html", suites=site.suites)
     columns = [(metric, label(metric)) for metric in _IN_EVERY_SERIES]
-    yield page(site, "trends.html", news=found, series=site.series, shown=columns)
+    yield page(site, "trends.html", news=result, series=site.series, shown=columns)
     yield page(site, "incidents.html", incidents=site.incidents)
     yield page(site, "latency.html", latencies=latest(site.series))
     yield page(site, "runs.html")
-    yield page(site, "compare.html", data=embedded(_data(site.runs, found)))
+    yield page(site, "compare.html", data=embedded(_data(site.runs, result)))
     script = Markup(reader.script)  # ours, and hashed in the page's policy
     yield page(site, "history.html", script=reader.script, reader=script, why=reader.why)
     for suite in site.suites:

@@ -91,15 +91,15 @@ def _cell(runs: Sequence[Run]) -> Cell:
 def suites(runs: Sequence[Run]) -> list[Suite]:
     """The one that fails most often first."""
     own = (run for run in runs if not run.record.follow_up)
-    found = [_suite(name, of) for name, of in group_runs(own, lambda run: run.record.name).items()]
-    return sorted(found, key=lambda one: (-one.failed.value, -one.flaky.count, one.name))
+    result = [_suite(name, of) for name, of in group_runs(own, lambda run: run.record.name).items()]
+    return sorted(result, key=lambda one: (-one.failed.value, -one.flaky.count, one.name))
 
 
 def _suite(name: str, runs: Sequence[Run]) -> Suite:
     telling = [run for run in runs if run.good is not None]
     # Of one case, system and seed: in these runs nothing but chance is different.
-    alike = group_runs(telling, lambda run: (run.record.case, run.system, run.record.seed or 0))
-    ways = [_ways(of) for of in alike.values()]
+    groups = group_runs(telling, lambda run: (run.record.case, run.system, run.record.seed or 0))
+    ways = [_ways(of) for of in groups.values()]
     return Suite(
         name=name,
         runs=tuple(runs),

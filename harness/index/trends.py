@@ -85,14 +85,14 @@ def settings(run: Run) -> str:
 
 
 def _trends(runs: Sequence[Run]) -> list[Trend]:
-    found = []
+    result = []
     for metric in METRICS:
         measured = [run for run in runs if metric in run.record.metrics]
         values = [run.record.metrics[metric] for run in measured]
         points = [Point(run, values[at], band(values[:at])) for at, run in enumerate(measured)]
         if points:
-            found.append(Trend(metric, tuple(points)))
-    return found
+            result.append(Trend(metric, tuple(points)))
+    return result
 
 
 @dataclass(frozen=True, slots=True)

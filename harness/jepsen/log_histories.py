@@ -81,8 +81,8 @@ class Log:
                 about[True, number].append(one)
                 if offset is not None:
                     about[False, offset].append(one)
-        found = check_log(appends, reads, ends, holes=holes)
-        return [(wrong, about[wrong.rule in OF_VALUES, wrong.offset]) for wrong in found]
+        result = check_log(appends, reads, ends, holes=holes)
+        return [(wrong, about[wrong.rule in OF_VALUES, wrong.offset]) for wrong in result]
 
     def refuse_repeats(self) -> None:
         """Raises RepeatedValue, TextError."""
@@ -110,25 +110,25 @@ class Log:
 
     def calls(self, *, holes: bool) -> tuple[Calls, list[Operation]]:
         """The calls for a search by Knossos, and the operation of each of its rows. Raises TextError."""
-        found = LogCalls()
+        result = LogCalls()
         rows = []
         for what, value, one in self.parts:
             match what:
                 case "append":
                     offset, number = self._placed(value, one)
                     if one.outcome is Outcome.FAIL:
-                        found.failed(number)
+                        result.failed(number)
                         continue
-                    found.append(number, one.inv, completion_of(one), offset)
+                    result.append(number, one.inv, completion_of(one), offset)
                 case "read":
                     records = [self._placed(record, one) for record in value]
-                    found.read(
+                    result.read(
                         [(o, number) for o, number in records if o is not None], one.inv, completion_of(one)
                     )
                 case _:
-                    found.end(_offset(value, one), one.inv, completion_of(one))
+                    result.end(_offset(value, one), one.inv, completion_of(one))
             rows.append(one)
-        return found.build(Model.LOG if holes else Model.SOME_OF_LOG), rows
+        return result.build(Model.LOG if holes else Model.SOME_OF_LOG), rows
 
     def value(self, number: int) -> Any:
         """The value that this number stands for."""
@@ -165,22 +165,22 @@ class Logs:
 
 def logs(operations: Iterable[Operation], *, independent: bool = False) -> Logs:
     """Raises TextError."""
-    found: dict[Hashable, Log] = {}
+    result: dict[Hashable, Log] = {}
     refused = []
     for one in operations:
         if independent and one.f in _OF_ONE_LOG and as_pair(one.value) is None:
             refused.append(without_key(one))
         elif one.f in _OF_ONE_LOG or one.f in _OF_KAFKA:
             for key, part in _parts(one, independent):
-                log = found.setdefault(key, Log(key))
+                log = result.setdefault(key, Log(key))
                 log.transactions |= one.f == "txn"
                 log.parts.append(part)
         elif one.f not in _SILENT:
             has = "only :append, :read, :end, or :send, :poll, :txn"
             refused.append(f"operation {one.at}: a log has no :{one.f}, {has}")
-    if refused and list(found) == [None]:
+    if refused and list(result) == [None]:
         raise TextError(refused[0])  # it may have changed the one log that there is
-    return Logs(list(found.values()), refused)
+    return Logs(list(result.values()), refused)
 
 
 def _parts(one: Operation, independent: bool) -> Iterator[tuple[Any, Part]]:

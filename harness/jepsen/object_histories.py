@@ -46,11 +46,11 @@ _PUTS = ("write", "enqueue")
 
 def _home_of(f: str) -> str:
     """Returns who knows such an operation, as the end of a sentence; empty where nobody does."""
-    found = []
+    result = []
     for name in known():
         with suppress(ModelError):  # what others installed may be broken
-            found += [name] if f in getattr(maker(name), "operations", ()) else []
-    return f"; :{f} is of {', '.join(found)}" if found else ""
+            result += [name] if f in getattr(maker(name), "operations", ()) else []
+    return f"; :{f} is of {', '.join(result)}" if result else ""
 
 
 def asked(done: Sequence[Operation], name: str, model: AnyModel[Any] | Checker) -> list[Operation]:
@@ -233,17 +233,17 @@ def _possible(done: Sequence[Operation], asked: Sequence[Operation] | None = Non
 
 def _micro_operations(one: Operation) -> list[tuple[bool, Any, Any]]:
     """Returns (whether it writes, key, value) of each micro-operation of a transaction. Raises TextError."""
-    found: list[tuple[bool, Any, Any]] = []
+    result: list[tuple[bool, Any, Any]] = []
     for mop in one.value if isinstance(one.value, tuple) else (one.value,):
         match mop:
             case (str(f), key, value) if f in _WRITES:
-                found.append((_WRITES[f], key, value))
+                result.append((_WRITES[f], key, value))
             case (str(f), key) if f in _WRITES and not _WRITES[f]:
-                found.append((False, key, None))
+                result.append((False, key, None))
             case _:
                 needs = "[[:r k v] [:w k v] ..]"
                 raise TextError(f"operation {one.at}: :txn needs {needs}, not {spelt(one.value):.40}")
-    return found
+    return result
 
 
 @dataclass(slots=True)

@@ -117,8 +117,8 @@ class Bisector(Driver):
         return (Task(next_name, candidate.text, candidate.code),)
 
     def account(self) -> str:
-        found = self.found
-        if found.probe is None:
+        result = self.found
+        if result.probe is None:
             return f"{len(self.state.results)} runs, {self.spent}"
-        left = "both ends" if found.bad is None else f"{found.bad - (found.good or 0) - 1} between"
+        left = "both ends" if result.bad is None else f"{result.bad - (result.good or 0) - 1} between"
         return f"{len(self.state.results)} runs, {left}, {self.spent}"

@@ -129,16 +129,16 @@ class Driver(ABC):
             self._stop(self.stopping)
         waiting = len(self.state.made)
         room = len(self._running) < self._limits.slots
-        wanted = [task for task in self.agenda() if task.name not in self._running] if room else []
-        if waiting and not self._running and (waiting >= TOGETHER or not wanted):
+        expected = [task for task in self.agenda() if task.name not in self._running] if room else []
+        if waiting and not self._running and (waiting >= TOGETHER or not expected):
             self._judge()
-        elif wanted and waiting < TOGETHER:
+        elif expected and waiting < TOGETHER:
             if (end := self._end()) is None:
-                self._begin(wanted[0])
+                self._begin(expected[0])
             elif not self._running:
                 self._judge()
                 raise end
-        return bool(wanted or waiting or self._running)
+        return bool(expected or waiting or self._running)
 
     def _end(self) -> Stopped | None:
         """Returns why no run may begin any more; None when one may."""
@@ -161,8 +161,8 @@ class Driver(ABC):
     def _made(self, name: str, child: Child) -> None:
         """A run that was interrupted counts as not made: it is made again another time."""
         said = child.log.read_text(errors="replace")
-        found = _RUN_ID.search(said)
-        run = found[1] if found else ""
+        match = _RUN_ID.search(said)
+        run = match[1] if match else ""
         seconds = round(child.seconds, 1)
         if self.stopping:
             return

@@ -30,8 +30,8 @@ def check_after(after: After) -> None:
     if after.upload is not None:
         try:
             check(after.upload)
-        except (ImportError, ValueError, OSError) as wrong:
-            raise SpecError(f"after.upload: {after.upload}: {_line(wrong)}") from wrong
+        except (ImportError, ValueError, OSError) as error:
+            raise SpecError(f"after.upload: {after.upload}: {_line(error)}") from error
 
 
 def known_before(here: Path, night: Night) -> frozenset[Signature]:
@@ -72,8 +72,8 @@ def _attempt(what: str, step: Callable[[], str], say: Say) -> bool:
     """The supervisor of all that a night does for others: storages and chats have errors of their own."""
     try:
         done = step()
-    except Exception as wrong:  # noqa: BLE001 - whatever it is, the verdicts stand
-        say(f"after.{what} failed, which changes no verdict: {_line(wrong)}")
+    except Exception as error:  # noqa: BLE001 - whatever it is, the verdicts stand
+        say(f"after.{what} failed, which changes no verdict: {_line(error)}")
         return False
     say(f"  after.{what}: {done}")
     return True

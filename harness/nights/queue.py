@@ -151,12 +151,12 @@ def runs_of(state: State, case: str) -> int:
 
 
 def _smaller(case: Saved, night: Night, state: State, replayed: Replayed) -> list[Task]:
-    found = smallest(case, night, state, replayed)
-    if found is None:
+    result = smallest(case, night, state, replayed)
+    if result is None:
         return []
-    if found.wanted or not found.shows:
-        return list(found.wanted)
-    text = as_yaml(found.raw)
+    if result.wanted or not result.shows:
+        return list(result.wanted)
+    text = as_yaml(result.raw)
     return [Task(f"{case.name}~{SMALLEST}-{number}", text) for number in range(1, night.repeat + 1)]
 
 
@@ -166,20 +166,20 @@ def smallest(case: Saved, night: Night, state: State, replayed: Replayed) -> Sma
         start = replayed(state.results[case.name].run)
     except SpecError:
         return None
-    oracle, note, wanted = _Oracle(case, night, state), "", list[Task]()
+    oracle, note, expected = _Oracle(case, night, state), "", list[Task]()
     try:
         if not oracle.shows(start):
             count = len(faults_of(start))
             note = "with its faults at fixed times it did not show again"
             return Smallest(start, (count, count), runs_of(state, case.name), False, note)
-        found = shrunk(start, oracle.shows)
+        result = shrunk(start, oracle.shows)
     except _Wanted as more:
-        found, wanted = oracle.best or start, more.tasks
+        result, expected = oracle.best or start, more.tasks
     except _Spent:
-        found, note = oracle.best or start, f"{night.shrink.runs} runs were spent"
-    counts = len(faults_of(start)), len(faults_of(found))
+        result, note = oracle.best or start, f"{night.shrink.runs} runs were spent"
+    counts = len(faults_of(start)), len(faults_of(result))
     spent = runs_of(state, case.name)
-    return Smallest(found, counts, spent, oracle.best is not None, note, tuple(wanted))
+    return Smallest(result, counts, spent, oracle.best is not None, note, tuple(expected))
 
 
 def as_yaml(raw: Any) -> str:

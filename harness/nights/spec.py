@@ -121,8 +121,8 @@ def load_night(path: Path) -> Night:
     raw = load_mapping(path)
     try:
         return Night.model_validate(raw)
-    except ValidationError as wrong:
-        raise SpecError(*(f"{path}: {line}" for line in lines(wrong, Night, raw))) from wrong
+    except ValidationError as error:
+        raise SpecError(*(f"{path}: {line}" for line in lines(error, Night, raw))) from error
 
 
 def cases(night: Night, path: Path) -> list[Case]:
@@ -131,19 +131,19 @@ def cases(night: Night, path: Path) -> list[Case]:
     made: dict[str, Case] = {}
     mistakes: list[str] = []
     for number, entry in enumerate(night.runs):
-        found = 0
+        result = 0
         for settings in _combinations(entry):
-            found += 1
+            result += 1
             try:
                 one = _case(entry, settings, path.parent)
-            except SpecError as wrong:
+            except SpecError as error:
                 told = f" with {_told(settings)}" if settings else ""
-                mistakes += [f"{path}: runs[{number}]{told}: {mistake}" for mistake in wrong.mistakes]
+                mistakes += [f"{path}: runs[{number}]{told}: {mistake}" for mistake in error.mistakes]
                 continue
             if one.name in made:
                 mistakes.append(f"{path}: runs[{number}]: {one.name} is there already; name them apart")
             made[one.name] = one
-        if not found:
+        if not result:
             mistakes.append(f"{path}: runs[{number}]: exclude leaves none of its combinations")
     if mistakes:
         raise SpecError(*dict.fromkeys(mistakes))

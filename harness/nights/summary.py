@@ -52,14 +52,14 @@ class Account:
             parts.append(f"again in {self.again[0]} of {self.again[1]}")
         if self.twin is not None:
             parts.append(f"its twin: {self.twin.value}")
-        if (found := self.smallest) is not None and found.runs:
-            before, after = found.faults
-            so_far = " so far" if found.wanted else ""
-            parts.append(f"{before} faults to {after} in {found.runs} runs{so_far}")
+        if (result := self.smallest) is not None and result.runs:
+            before, after = result.faults
+            so_far = " so far" if result.wanted else ""
+            parts.append(f"{before} faults to {after} in {result.runs} runs{so_far}")
             if self.shown[1]:
                 parts.append(f"which shows in {self.shown[0]} of {self.shown[1]}")
-            if found.note:
-                parts.append(found.note)
+            if result.note:
+                parts.append(result.note)
         return "; ".join(parts)
 
 

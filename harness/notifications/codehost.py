@@ -37,8 +37,8 @@ def tell(title: str, summaries: Sequence[RunSummary], say: Callable[[str], None]
             with Path(summary).open("ab") as file:
                 room = SUMMARY_BYTES - file.tell()
                 file.write(markdown(title, summaries).encode()[: max(room, 0)])
-        except OSError as wrong:
-            say(f"{summary}: the summary could not be written: {wrong.strerror or wrong}")
+        except OSError as error:
+            say(f"{summary}: the summary could not be written: {error.strerror or error}")
 
 
 def workflow_commands(summaries: Sequence[RunSummary]) -> Iterator[str]:

@@ -37,18 +37,18 @@ class Webhook(Strict):
     def address(self) -> str:
         """Raises SpecError, which does not say what was found there."""
         if self.url_env is not None:
-            where, found = f"the variable {self.url_env}", os.environ.get(self.url_env, "")
+            where, result = f"the variable {self.url_env}", os.environ.get(self.url_env, "")
         else:
             where = str(self.url_file)
             try:
-                found = Path(where).read_text()
-            except (OSError, UnicodeDecodeError) as wrong:
-                why = wrong.strerror if isinstance(wrong, OSError) else "it is no text"
+                result = Path(where).read_text()
+            except (OSError, UnicodeDecodeError) as error:
+                why = error.strerror if isinstance(error, OSError) else "it is no text"
                 raise SpecError(f"after.webhook.url_file: {where}: cannot be read: {why}") from None
-        found = found.strip()
-        if not found.startswith(("https://", "http://")) or len(found.split()) != 1:
+        result = result.strip()
+        if not result.startswith(("https://", "http://")) or len(result.split()) != 1:
             raise SpecError(f"after.webhook: {where} holds no address that begins with https:// or http://")
-        return found
+        return result
 
 
 class Keeping(Strict):

@@ -44,8 +44,8 @@ _END: Final[Mapping[str, str]] = {
 def bug_report(files: RunFiles, incident: Mapping[str, Any]) -> str:
     """``incident``: of the run's verdict. Raises OSError."""
     verdict = files.verdict or {}
-    found = (group.explanations for group in files.groups if group.incident == incident.get("id"))
-    own = list(chain.from_iterable(found))
+    result = (group.explanations for group in files.groups if group.incident == incident.get("id"))
+    own = list(chain.from_iterable(result))
     sections = (
         ("Versions", _versions(files)),
         ("Configuration", _settings(files)),
@@ -148,10 +148,10 @@ def _before(info: RunInfo | None) -> Iterator[str]:
 
 def _faults(verdict: Mapping[str, Any], incident: Mapping[str, Any]) -> list[str]:
     """Beginnings and ends of the incident's faults in the order of time."""
-    wanted = texts(incident, "faults")
+    expected = texts(incident, "faults")
     events: list[tuple[int, str]] = []
     for fault in rows(verdict, "faults"):
-        if fault.get("id") not in wanted:
+        if fault.get("id") not in expected:
             continue
         name, proof = str(fault.get("fault")), str(fault.get("proof") or "")
         who = " and ".join(texts(fault, "targets")) or "a node"

@@ -100,19 +100,19 @@ def incidents_of(
         own.setdefault(group.group.incident, []).append(group)
     told = rows(files.verdict, "incidents")
     names = {str(row.get("id")): f"{row.get('topic')}-{row.get('partition')}" for row in told}
-    found = [
+    result = [
         _incident(number, row, by_id, own.get(str(row.get("id")), ()), names, files.directory)
         for number, row in enumerate(told, 1)
     ]
-    reported = [at for at, one in enumerate(found) if one.meaning in BREAKING][:MOST_REPORTS]
+    reported = [at for at, one in enumerate(result) if one.meaning in BREAKING][:MOST_REPORTS]
     for at in reported:
         with suppress(OSError):
-            found[at] = replace(found[at], bug_report=bug_report(files, told[at]))
+            result[at] = replace(result[at], bug_report=bug_report(files, told[at]))
     counted = mapping(files.verdict, "incident_counts")
     counts = [(str(of), whole(counted, of) or 0) for of in Meaning if whole(counted, of)]
     breaking, others = (
         Incidents(
-            tuple(one for one in found if (one.meaning in BREAKING) is breaks),
+            tuple(one for one in result if (one.meaning in BREAKING) is breaks),
             tuple((of, count) for of, count in counts if (of in BREAKING) is breaks),
         )
         for breaks in (True, False)

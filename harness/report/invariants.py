@@ -38,8 +38,8 @@ class Invariants:
 
 
 def invariants_of(verdict: Mapping[str, Any] | None) -> Invariants | None:
-    found = mapping(verdict, "invariants")
-    if not found:
+    result = mapping(verdict, "invariants")
+    if not result:
         return None
     broken = tuple(
         BrokenInvariant(
@@ -51,19 +51,19 @@ def invariants_of(verdict: Mapping[str, Any] | None) -> Invariants | None:
             str(row.get("message", "")),
             str(row.get("place", "?")),
         )
-        for row in rows(found, "broken")
+        for row in rows(result, "broken")
     )
-    checked = texts(found, "checked")
+    checked = texts(result, "checked")
     undecided: dict[str, list[str]] = {}
-    for name, why in mapping(found, "undecided").items():
+    for name, why in mapping(result, "undecided").items():
         undecided.setdefault(str(why), []).append(str(name))
     return Invariants(
-        _sentence(found, checked, broken),
+        _sentence(result, checked, broken),
         broken,
         checked,
         tuple((", ".join(names), why) for why, names in undecided.items()),
-        tuple((str(name), str(what)) for name, what in mapping(found, "partly").items()),
-        _limits(found),
+        tuple((str(name), str(what)) for name, what in mapping(result, "partly").items()),
+        _limits(result),
     )
 
 

@@ -230,9 +230,9 @@ def _open_history(run_dir: Path, gaps: list[Gap]) -> History | None:
     try:
         files = history_files(run_dir)
         return History(files) if files else None
-    except (HistoryError, pa.ArrowException, OSError, ValueError) as wrong:
+    except (HistoryError, pa.ArrowException, OSError, ValueError) as error:
         gaps.append(
-            Gap("history", f"{first_line(wrong)}; what the runner wrote down of the cluster cannot be shown")
+            Gap("history", f"{first_line(error)}; what the runner wrote down of the cluster cannot be shown")
         )
         return None
 
@@ -241,8 +241,8 @@ def _guarded(ask: Callable[[], _T], gaps: list[Gap], instead: _T) -> _T:
     """The answer of a scan, or ``instead`` and a gap when the file turns out to be broken."""
     try:
         return ask()
-    except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
-        gaps.append(Gap("history", f"not readable: {first_line(wrong)}"))
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        gaps.append(Gap("history", f"not readable: {first_line(error)}"))
         return instead
 
 

@@ -62,8 +62,8 @@ def pictures(
     moments: Sequence[Moment],
 ) -> Pictures:
     """Reads the whole history once. Raises what pyarrow raises when it is broken."""
-    found = [one.finding for group in groups for one in group.explanations][:_FINDINGS]
-    cited = {index for finding in found for index in finding.operations}
+    result = [one.finding for group in groups for one in group.explanations][:_FINDINGS]
+    cited = {index for finding in result for index in finding.operations}
     gatherer = Gatherer(operations, end_ns, leaders, stretches(groups), cited)
     for batch in operations.batches():
         gatherer.add(batch)
@@ -76,7 +76,7 @@ def pictures(
         "hosts": of.hosts,
         "imported": system == IMPORTED,
         "end": of.end_ns // 1_000,
-        "findings": [_finding(finding) for finding in found if finding.operations],
+        "findings": [_finding(finding) for finding in result if finding.operations],
     }
     data = PictureData(of, faults, moments, Tables(words, of.led_by))
     unseen = unseen_chart(data)

@@ -31,12 +31,12 @@ def story_of(
     story += [sentence for _, sentence in sorted(told, key=lambda one: one[0])]
     if len(faults) > 8:
         story.append(f"… and {plural(len(faults) - 8, 'more fault')} (table below).")
-    found = [a for a in anomalies if a.count]
+    result = [a for a in anomalies if a.count]
     incidents = ", ".join(_counted(files))
     if incidents:
         story.append(f"The judge found {incidents} (below).")
-    elif found:
-        counted = ", ".join(f"{number(a.count)} {a.name} ({a.meaning})" for a in found[:6])
+    elif result:
+        counted = ", ".join(f"{number(a.count)} {a.name} ({a.meaning})" for a in result[:6])
         story.append(f"The checkers found {counted}.")
     elif anomalies:
         story.append(f"{plural(len(anomalies), 'checker')} ran and found nothing.")

@@ -284,8 +284,8 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
     during = mapping(mapping(metrics, "load"), "faults")
     begun, left_out = numeric(during, "begun_per_s"), numeric(during, "left_out")
     if begun is not None and left_out is not None:
-        wanted = number(round(numeric(during, "asked_per_s") or 0))
-        note = f"begun per second; asked: {wanted}; left out: {left_out:.0%}"
+        expected = number(round(numeric(during, "asked_per_s") or 0))
+        note = f"begun per second; asked: {expected}; left out: {left_out:.0%}"
         tiles.append(Tile("rate during faults", number(round(begun)), note))
     return tuple(tiles)
 
@@ -332,8 +332,8 @@ def errors_of(verdict: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...] 
     if "sends_by_error" not in counts:
         return None
     counted = mapping(counts, "sends_by_error")
-    found = [(name or "none", whole(counted, name) or 0) for name in counted]
-    return tuple(sorted(found, key=lambda item: -item[1])[:20])
+    result = [(name or "none", whole(counted, name) or 0) for name in counted]
+    return tuple(sorted(result, key=lambda item: -item[1])[:20])
 
 
 _ENGINES = {"local": "one process, without Spark"}
@@ -341,13 +341,13 @@ _ENGINES = {"local": "one process, without Spark"}
 
 def versions_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
     engine = mapping(files.verdict, "engine")
-    found = [
+    result = [
         ("wrackline", files.info.harness_version if files.info else ""),
         ("judged by", _ENGINES.get(str(engine.get("name")), str(engine.get("name") or ""))),
     ]
     spent = numeric(engine, "seconds")
-    found.append(("analysis", f"{spent:,.1f} s" if spent is not None else ""))
-    return tuple(item for item in found if item[1])
+    result.append(("analysis", f"{spent:,.1f} s" if spent is not None else ""))
+    return tuple(item for item in result if item[1])
 
 
 def verdict_class(verdict: str) -> str:

@@ -47,18 +47,18 @@ class Clocks:
     def read(cls, run_dir: Path) -> Self:
         """Raises OSError or ValueError."""
         try:
-            found = orjson.loads((run_dir / CLOCKS).read_bytes())
-            ahead = {str(host): int(ahead) for host, ahead in found["ahead_ns"].items()}
-            return cls(int(found["start_ns"]), ahead)
-        except (KeyError, TypeError, AttributeError) as wrong:
-            raise ValueError(f"{CLOCKS}: {wrong!r}") from wrong
+            result = orjson.loads((run_dir / CLOCKS).read_bytes())
+            ahead = {str(host): int(ahead) for host, ahead in result["ahead_ns"].items()}
+            return cls(int(result["start_ns"]), ahead)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{CLOCKS}: {error!r}") from error
 
 
 def clocks_of(fleet: Fleet, system: System, recorder: Recorder) -> Clocks:
     """Returns the clock of every host that answers; the others are taken to have our time."""
-    found = dict(on_each(system.nodes, lambda node: (node.host.name, _ahead_ns(fleet, node))))
+    result = dict(on_each(system.nodes, lambda node: (node.host.name, _ahead_ns(fleet, node))))
     start_ns = time.time_ns() - (time.monotonic_ns() - recorder.start_ns)
-    return Clocks(start_ns, {host: ahead for host, ahead in found.items() if ahead})
+    return Clocks(start_ns, {host: ahead for host, ahead in result.items() if ahead})
 
 
 def _ahead_ns(fleet: Fleet, node: Node) -> int:
@@ -69,8 +69,8 @@ def _ahead_ns(fleet: Fleet, node: Node) -> int:
         try:
             answer = fleet.remote(node.host).run("date +%s%N", timeout_s=_TIMEOUT_S, check=True)
             theirs = int(answer.stdout)
-        except (FleetError, ValueError) as wrong:
-            log.warning("%s: its clock is not known: %s", node.host.name, wrong)
+        except (FleetError, ValueError) as error:
+            log.warning("%s: its clock is not known: %s", node.host.name, error)
             break
         after = time.time_ns()
         took = after - before

@@ -210,8 +210,8 @@ def _guided(spec: Spec, nodes: Sequence[Node]) -> GuidedAhead | None:
         steps = tuple(
             _in_words(step) for step in guided_steps(guided, nodes, topic.name, topic.replication_factor)
         )
-    except GuidedError as wrong:
-        steps = (f"none in such a cluster: {wrong}",)
+    except GuidedError as error:
+        steps = (f"none in such a cluster: {error}",)
     partition = f"{topic.name}-{guided.partition}"
     return GuidedAhead(
         name=guided.name,

@@ -57,8 +57,8 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
         files += transactions
     try:
         clocks = Clocks.read(run_dir)
-    except (OSError, ValueError) as wrong:
-        return {"checked": [], "why": f"nobody has read the hosts' clocks: {wrong}"}
+    except (OSError, ValueError) as error:
+        return {"checked": [], "why": f"nobody has read the hosts' clocks: {error}"}
     until_ns = _until_ns(files)
     traces = [
         Trace(
@@ -69,20 +69,20 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
         for file in files
     ]
     try:
-        found = judge(
+        result = judge(
             traces,
             profile=info.profile,
             flush_mode=info.flush_mode,
             recovery_strategy=info.recovery_strategy,
             missing=_missing(run_dir, info.nodes, {file.parent.name for file in files}),
         )
-    except (KeyError, ValueError, TypeError) as wrong:
-        return {"checked": [], "why": f"the traces make no sense ({type(wrong).__name__}: {wrong})"}
-    if not found.steps:
+    except (KeyError, ValueError, TypeError) as error:
+        return {"checked": [], "why": f"the traces make no sense ({type(error).__name__}: {error})"}
+    if not result.steps:
         return {"checked": [], "why": f"no step could be read of {len(files)} traces: another version's?"}
     bounds = [] if until_ns is None else [until_ns - clocks.start_ns]
-    bounds += [] if found.until_ns is None else [found.until_ns]
-    return _section(found, info.nodes, min(bounds, default=None))
+    bounds += [] if result.until_ns is None else [result.until_ns]
+    return _section(result, info.nodes, min(bounds, default=None))
 
 
 def _of_history(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
@@ -91,12 +91,12 @@ def _of_history(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
             return None
         from wrackline.harness.run.stored_state import judged_of_history
 
-        found = judged_of_history(run_dir, info)
+        result = judged_of_history(run_dir, info)
     except HistoryError:
         return None
-    except (KeyError, ValueError, TypeError) as wrong:
-        return {"checked": [], "why": f"the history makes no sense ({type(wrong).__name__}: {wrong})"}
-    return None if found is None else _section(found, info.nodes, None)
+    except (KeyError, ValueError, TypeError) as error:
+        return {"checked": [], "why": f"the history makes no sense ({type(error).__name__}: {error})"}
+    return None if result is None else _section(result, info.nodes, None)
 
 
 def _has_chronicle(run_dir: Path) -> bool:
@@ -113,7 +113,7 @@ def _has_chronicle(run_dir: Path) -> bool:
 
 def _missing(run_dir: Path, nodes: Mapping[str, str], traced: Collection[str]) -> dict[int, str]:
     """Nodes whose trace is not here, or not whole, as far as the collector has noted it, and why."""
-    found = {}
+    result = {}
     for node, host in nodes.items():
         try:
             noted = (run_dir / "nodes" / host / MISSING).read_text(errors="replace").splitlines()
@@ -121,8 +121,8 @@ def _missing(run_dir: Path, nodes: Mapping[str, str], traced: Collection[str]) -
             continue
         why = [line for line in noted if host not in traced or "trace" in line]
         if why and node.isdecimal():
-            found[int(node)] = f"its trace is not whole: {why[0]}"
-    return found
+            result[int(node)] = f"its trace is not whole: {why[0]}"
+    return result
 
 
 def _name_of(node: str, place: str, nodes: Mapping[str, str]) -> str:
@@ -177,6 +177,6 @@ def _until_ns(files: Sequence[Path]) -> int | None:
 def _lines(file: Path, until_ns: int | None) -> Iterator[bytes]:
     with packed.opened(file) as lines:
         for line in lines:
-            if until_ns is not None and (found := _TIME.match(line)) and int(found[1]) >= until_ns:
+            if until_ns is not None and (result := _TIME.match(line)) and int(result[1]) >= until_ns:
                 return
             yield line

@@ -128,9 +128,9 @@ def judge(
         )
     except KeyboardInterrupt as stopped:
         raise KeyboardInterrupt(_not_judged(run_dirs)) from stopped
-    except AnalysisError as wrong:
-        for number, (run_dir, verdict) in enumerate(wrong.judged.items(), 1):
-            progress(reported(run_dir, verdict, f"({number} of {len(wrong.judged)})").line)
+    except AnalysisError as error:
+        for number, (run_dir, verdict) in enumerate(error.judged.items(), 1):
+            progress(reported(run_dir, verdict, f"({number} of {len(error.judged)})").line)
         raise
     return [
         reported(run_dir, verdict, f"({number} of {len(run_dirs)})")
@@ -205,8 +205,8 @@ def _report(run_dir: Path, progress: Callable[[str], None], *, explained: bool =
         if not explained:
             explain(run_dir)
         return write_report(run_dir)
-    except (ReportError, OSError) as wrong:
-        progress(f"{run_dir.name}: the report could not be written: {wrong}")
+    except (ReportError, OSError) as error:
+        progress(f"{run_dir.name}: the report could not be written: {error}")
         return None
 
 
@@ -264,5 +264,5 @@ def read_verdict(run_dir: Path) -> dict[str, Any] | None:
 
 def exit_code(words: Iterable[Verdict]) -> int:
     """The exit code of several runs is that of the worst."""
-    found = set(words)
-    return next((EXIT_CODES[word] for word in _WORST_FIRST if word in found), 0)
+    result = set(words)
+    return next((EXIT_CODES[word] for word in _WORST_FIRST if word in result), 0)

@@ -36,7 +36,7 @@ class RunElsewhere:
 def find_runs(patterns: Iterable[str]) -> list[RunElsewhere]:
     """The runs that the addresses name: each a run's folder, or a folder of runs, with ``*`` and the like as
     a shell has them. Raises NoSuchRun, Unreachable, OSError."""
-    found: dict[str, RunElsewhere] = {}
+    result: dict[str, RunElsewhere] = {}
     for pattern in patterns:
         check_reachable(pattern)
         here = [
@@ -44,8 +44,8 @@ def find_runs(patterns: Iterable[str]) -> list[RunElsewhere]:
         ]
         if not here:
             raise NoSuchRun(f"{pattern}: no run there (no folder with {PARQUET} or {RUN_JSON} in it)")
-        found |= {run.address: run for run in here}
-    return list(found.values())
+        result |= {run.address: run for run in here}
+    return list(result.values())
 
 
 def _runs_in(folder: str, files: Mapping[str, int]) -> Iterator[RunElsewhere]:
@@ -130,9 +130,9 @@ def _whole(folder: Path, run: RunElsewhere) -> Iterator[None]:
 
 def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
     """File below the folder -> (bytes, time of its last change)."""
-    found = {}
+    result = {}
     for path in folder.rglob("*"):
         if path.is_file():
             said = path.stat()
-            found[path.relative_to(folder).as_posix()] = (said.st_size, said.st_mtime_ns)
-    return found
+            result[path.relative_to(folder).as_posix()] = (said.st_size, said.st_mtime_ns)
+    return result

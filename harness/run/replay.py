@@ -38,8 +38,8 @@ def replay_of(run_dir: Path, *, fleet: str | None = None, stretch: float = 1.0) 
     multiplied by it. Raises SpecError for what is no run, or one without faults."""
     try:
         info, faults = read_info(run_dir), happened(run_dir)
-    except HistoryError as wrong:
-        raise SpecError(str(wrong)) from wrong
+    except HistoryError as error:
+        raise SpecError(str(error)) from error
     if not faults:
         raise SpecError(f"{run_dir}: no fault was in force in this run, so there is nothing to do again")
     spec = _of_a_run(run_dir) or _of_a_simulation(run_dir, info)
@@ -73,8 +73,8 @@ def _of_a_run(run_dir: Path) -> dict[str, Any] | None:
         saved = yaml.safe_load((run_dir / "spec.yaml").read_text())
     except FileNotFoundError:
         return None
-    except (OSError, yaml.YAMLError) as wrong:
-        raise SpecError(f"{run_dir / 'spec.yaml'}: cannot be read: {wrong}") from wrong
+    except (OSError, yaml.YAMLError) as error:
+        raise SpecError(f"{run_dir / 'spec.yaml'}: cannot be read: {error}") from error
     if not isinstance(saved, dict):
         raise SpecError(f"{run_dir / 'spec.yaml'}: it is no specification")
     return saved

@@ -36,12 +36,12 @@ def opened(spec: Spec, options: Options) -> Iterator[LiveRun]:
             progress = stack.enter_context(options.progress)
             progress.say("\n".join((f"run {test_id}  seed {spec.seed}", *spec.left_out)))
             live = LiveRun(spec, parts, test_id, run_dir, options, progress)
-        except (OSError, RecordingFailed) as wrong:
+        except (OSError, RecordingFailed) as error:
             shutil.rmtree(run_dir, ignore_errors=True)
-            why = getattr(wrong, "strerror", None) or str(wrong).split(";")[0]
+            why = getattr(error, "strerror", None) or str(error).split(";")[0]
             raise CannotRecord(
                 f"{run_dir} cannot be written: {why}; make room there, or name another folder with --results"
-            ) from wrong
+            ) from error
         yield live
 
 

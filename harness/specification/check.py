@@ -29,8 +29,8 @@ def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None =
     for ask in (ask_clients, ask_system):
         try:
             ask(spec, str(path))
-        except SpecError as wrong:
-            mistakes += wrong.mistakes
+        except SpecError as error:
+            mistakes += error.mistakes
     if mistakes:
         raise SpecError(*mistakes)
     return spec
@@ -41,15 +41,15 @@ def ask_clients(spec: Spec, source: str) -> None:
     not there."""
     try:
         try_settings(as_run(spec, spec.name).workload)
-    except DeployError as wrong:
-        raise SpecError(f"{source}: {wrong}") from wrong
+    except DeployError as error:
+        raise SpecError(f"{source}: {error}") from error
     except Unavailable as missing:
         raise SpecError(f"{source}: workload.client: {missing}") from missing
-    except RefusedSetting as wrong:
+    except RefusedSetting as error:
         library = spec.workload.client.library
         raise SpecError(
-            f"{source}: workload.client: {library} does not take these settings: {wrong}"
-        ) from wrong
+            f"{source}: workload.client: {library} does not take these settings: {error}"
+        ) from error
 
 
 def ask_system(spec: Spec, source: str) -> None:

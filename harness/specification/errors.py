@@ -172,10 +172,10 @@ def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
     annotation: Any = model
     for step in loc[:-1]:
         annotation, _ = _descend(annotation, step)
-    found = _models(annotation)
-    if len(found) != 1:
+    result = _models(annotation)
+    if len(result) != 1:
         return ""
-    keys = [field.alias or name for name, field in found[0].model_fields.items()]
+    keys = [field.alias or name for name, field in result[0].model_fields.items()]
     given = str(loc[-1])
     near = difflib.get_close_matches(given, keys, n=1)
     elsewhere = _elsewhere(given, model)
@@ -197,8 +197,8 @@ def _elsewhere(given: str, model: type[BaseModel]) -> str:
     for key, place in _places(model):
         places.setdefault(key, set()).add(place)
     near = difflib.get_close_matches(given, places, n=1, cutoff=0.8)
-    found = places[near[0]] if near else set()
-    return found.pop() if len(found) == 1 else ""
+    result = places[near[0]] if near else set()
+    return result.pop() if len(result) == 1 else ""
 
 
 def _places(annotation: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -281,7 +281,7 @@ def _element(annotation: Any) -> Any:
     if get_origin(annotation) is Annotated:
         return _element(get_args(annotation)[0])
     if _is_union(annotation):
-        found = [_element(member) for member in get_args(annotation)]
-        return next((element for element in found if element is not None), None)
+        result = [_element(member) for member in get_args(annotation)]
+        return next((element for element in result if element is not None), None)
     arguments = [argument for argument in get_args(annotation) if argument is not Ellipsis]
     return arguments[-1] if arguments else None

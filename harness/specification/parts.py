@@ -301,8 +301,8 @@ def _plan(spec: Sections) -> Iterator[str]:
         yield f"nemesis.preset {spec.nemesis.preset.name}: nothing of it is possible here; {spec.left_out[0]}"
     try:
         plan(nemesis, spec.seed, spec.workload.duration_s)
-    except SpecError as wrong:
-        yield str(wrong)
+    except SpecError as error:
+        yield str(error)
         return
     for where, drawn in nemesis.drawn.items():
         alone = NemesisSpec(lanes={"alone": drawn}, quiet=nemesis.quiet)

@@ -85,19 +85,19 @@ def load_mapping(path: Path) -> dict[str, Any]:
         raise SpecError(
             f"{path}: no such file; `wrackline init` writes one, `wrackline list specs` lists others"
         ) from missing
-    except OSError as wrong:
-        raise SpecError(f"{path}: cannot be read: {wrong.strerror or wrong}") from wrong
+    except OSError as error:
+        raise SpecError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
         return _mapping(yaml_text.decoded(content), str(path))
-    except yaml_text.NotYaml as wrong:
-        raise SpecError(f"{path}: {wrong}") from wrong
+    except yaml_text.NotYaml as error:
+        raise SpecError(f"{path}: {error}") from error
 
 
 def _mapping(text: str, source: str) -> dict[str, Any]:
     try:
         raw = yaml_text.read(text)
-    except yaml_text.NotYaml as wrong:
-        raise SpecError(f"{source}: {wrong}") from wrong
+    except yaml_text.NotYaml as error:
+        raise SpecError(f"{source}: {error}") from error
     if raw is None:
         raise SpecError(f"{source}: it is empty; `wrackline init` writes a specification to start from")
     if not isinstance(raw, dict):
@@ -120,8 +120,8 @@ def validated(raw: dict[str, Any], source: str) -> Spec:
     """A specification as YAML gave it. Raises SpecError."""
     try:
         return _with_client_version(Spec.model_validate(raw))
-    except ValidationError as wrong:
-        raise SpecError(*(f"{source}: {line}" for line in lines(wrong, Spec, raw))) from wrong
+    except ValidationError as error:
+        raise SpecError(*(f"{source}: {line}" for line in lines(error, Spec, raw))) from error
 
 
 def _with_client_version(spec: Spec) -> Spec:
@@ -145,8 +145,8 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
         raise SpecError(f"--set {setting}: give it as key.path=value, for example --set workload.rate=500")
     try:
         value = yaml_text.read(text)
-    except yaml_text.NotYaml as wrong:
-        raise SpecError(f"--set {setting}: {wrong}") from wrong
+    except yaml_text.NotYaml as error:
+        raise SpecError(f"--set {setting}: {error}") from error
     place: Any = raw
     for number, key in enumerate(keys):
         last = number == len(keys) - 1

@@ -30,14 +30,14 @@ class _Loader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except (ValueError, KeyError, AttributeError) as wrong:
+        except (ValueError, KeyError, AttributeError) as error:
             if not isinstance(node, yaml.ScalarNode):
                 raise
             kind = node.tag.rpartition(":")[2]
             raise yaml.MarkedYAMLError(
                 problem=f"{node.value[:40]!r} is read as {kind} and is none: quote it where it is text",
                 problem_mark=node.start_mark,
-            ) from wrong
+            ) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -71,11 +71,11 @@ def decoded(content: bytes) -> str:
         raise NotYaml("the text is UTF-16 or UTF-32: save it as UTF-8")
     try:
         return content.decode("utf-8-sig")
-    except UnicodeDecodeError as wrong:
-        line = content.count(b"\n", 0, wrong.start) + 1
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
         raise NotYaml(
-            f"line {line}: byte {content[wrong.start]:#04x} is not UTF-8: save it as UTF-8"
-        ) from wrong
+            f"line {line}: byte {content[error.start]:#04x} is not UTF-8: save it as UTF-8"
+        ) from error
 
 
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
@@ -87,19 +87,19 @@ def read(text: str) -> Any:
         raise NotYaml(f"more than {MOST_BYTES:,} bytes: no specification is so long; is this the right file?")
     try:
         loader = _Loader(text)
-    except yaml.reader.ReaderError as wrong:
-        line = text.count("\n", 0, wrong.position) + 1
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
         raise NotYaml(
-            f"line {line}: the character U+{ord(text[wrong.position]):04X} is none of a text: take it out"
-        ) from wrong
+            f"line {line}: the character U+{ord(text[error.position]):04X} is none of a text: take it out"
+        ) from error
     try:
         node = loader.get_single_node()
         if node is None:
             return None
         _check_size(node, {}, 0)
         return loader.construct_document(node)
-    except yaml.YAMLError as wrong:
-        raise NotYaml(_line(wrong)) from wrong
+    except yaml.YAMLError as error:
+        raise NotYaml(_line(error)) from error
     except RecursionError as deep:
         raise NotYaml(f"nested more than {DEEPEST} deep: a bracket is too many, or never closed") from deep
     finally:
@@ -129,9 +129,9 @@ def _line(wrong: yaml.YAMLError) -> str:
         return "not YAML: " + " ".join(str(wrong).split())
     problem = wrong.problem or "not YAML"
     for pattern, words, begins in _WORDS:
-        if found := re.search(pattern, problem):
+        if match := re.search(pattern, problem):
             mark = (wrong.context_mark if begins else None) or wrong.problem_mark
-            return f"line {mark.line + 1}, column {mark.column + 1}: {found.expand(words)}"
+            return f"line {mark.line + 1}, column {mark.column + 1}: {match.expand(words)}"
     mark = wrong.problem_mark
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
 

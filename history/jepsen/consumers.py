@@ -38,8 +38,8 @@ def ours_out(extra: Mapping[str, Any]) -> dict[str, Any]:
 
 def ours_in(op: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields of an operation as our ``extra`` of an event."""
-    found = {name: op.get(name.replace("_", "-")) for name in OURS}
-    return {name: value for name, value in found.items() if value is not None}
+    result = {name: op.get(name.replace("_", "-")) for name in OURS}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 @dataclass

@@ -142,10 +142,10 @@ def _polysi(lines: Iterable[str]) -> Iterator[Map]:
     for at, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        found = _POLYSI.fullmatch(line.strip())
-        if found is None:
+        match = _POLYSI.fullmatch(line.strip())
+        if match is None:
             raise ForeignError(f"line {at}: no r(key,value,session,transaction) but {line.strip():.40}")
-        f, key, value, *name = found.groups()
+        f, key, value, *name = match.groups()
         transactions.setdefault((int(name[0]), int(name[1])), []).append((f, int(key), int(value)))
     written = {(key, value) for mops in transactions.values() for f, key, value in mops if f == "w"}
     return _concurrent(
@@ -160,7 +160,7 @@ def _polysi(lines: Iterable[str]) -> Iterator[Map]:
 
 
 def _dbcop(lines: Iterable[str]) -> Iterator[Map]:
-    found: list[_Transaction] = []
+    result: list[_Transaction] = []
     session = number = 1
     for at, line in enumerate(lines, 1):
         text = line.strip()
@@ -171,9 +171,9 @@ def _dbcop(lines: Iterable[str]) -> Iterator[Map]:
                 raise ForeignError(f"line {at}: no transactions as [x:=1 y==2] but {text:.40}")
             for inside, aborted in _DBCOP_TXN.findall(text):
                 mops = [_dbcop_event(word, at) for word in inside.split()]
-                found.append((session, number, not aborted, mops))
+                result.append((session, number, not aborted, mops))
                 number += 1
-    return _concurrent(found)
+    return _concurrent(result)
 
 
 def _dbcop_event(word: str, at: int) -> tuple[str, Any, Any]:
@@ -194,10 +194,10 @@ def _sessions(sessions: Iterable[Any]) -> Iterator[_Transaction]:
             try:
                 committed = bool(one["committed"] if "committed" in one else one["success"])
                 mops = [_dbcop_json(event) for event in one["events"]]
-            except (KeyError, TypeError, ValueError) as wrong:
+            except (KeyError, TypeError, ValueError) as error:
                 raise ForeignError(
-                    f"transaction {number} of session {session} is none of dbcop's: {_why(wrong)}"
-                ) from wrong
+                    f"transaction {number} of session {session} is none of dbcop's: {_why(error)}"
+                ) from error
             yield session, number, committed, [mop for mop in mops if mop is not None]
 
 
@@ -257,10 +257,10 @@ def _calls(items: Iterable[Any]) -> Iterator[_Call]:
             end = None if end is None or end in (0, _NEVER) or end < begin else end
             of_etcd = isinstance(asked, Map) and isinstance(asked.get("Type"), str) and "LeaseGrant" in asked
             found = _of_etcd(asked, said, leased) if of_etcd else [_plain(asked, said)]
-        except (LookupError, TypeError, ValueError, AttributeError) as wrong:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ForeignError(
-                f"operation {at} is none that is known of Porcupine's, {_why(wrong)}: {spelt(one):.80}"
-            ) from wrong
+                f"operation {at} is none that is known of Porcupine's, {_why(error)}: {spelt(one):.80}"
+            ) from error
         for kind, f, argument, result in found:
             unknown = end is None or kind == "info"
             yield _Call(
@@ -285,8 +285,8 @@ def _of_events(events: Iterable[Any]) -> Iterator[Any]:
                 begun[number] |= {"output": value, "return": at}
             else:
                 begun[number] = {"clientid": fields.get("clientid", number), "call": at, "input": value}
-        except (KeyError, TypeError, ValueError) as wrong:
-            raise ForeignError(f"event {at} is none of Porcupine's: {_why(wrong)}") from wrong
+        except (KeyError, TypeError, ValueError) as error:
+            raise ForeignError(f"event {at} is none of Porcupine's: {_why(error)}") from error
     yield from map(Map, begun.values())
 
 
@@ -350,7 +350,7 @@ def _etcd_txn(
     if unknown:
         done = (*done, *(request.get("OperationsOnFailure") or ()))
     results = (answer or {}).get("Results") or ()
-    found: list[_Found] = []
+    result: list[_Found] = []
     for place, one in enumerate(done):
         kind = "info" if unknown else "ok"
         match one["Type"]:
@@ -359,13 +359,13 @@ def _etcd_txn(
                 pair = (key, _etcd_value(one["Put"]["Value"]))
                 if one["Put"].get("LeaseID"):
                     leased.setdefault(one["Put"]["LeaseID"], set()).add(key)
-                found.append((kind, "put", pair, pair))
+                result.append((kind, "put", pair, pair))
             case "delete-operation":
                 key = one["Delete"]["Key"]
-                found.append((kind, "delete", (key, None), (key, None)))
+                result.append((kind, "delete", (key, None), (key, None)))
             case "range-operation" if not unknown:
-                found += _etcd_read(one["Range"], results[place])
-    return found
+                result += _etcd_read(one["Range"], results[place])
+    return result
 
 
 def _etcd_value(value: Any) -> Any:

@@ -84,8 +84,8 @@ def import_history(
         undo.callback(shutil.rmtree, run_dir, ignore_errors=True)
         try:
             write_history(run_dir, info, events)
-        except OSError as wrong:
-            wrong.filename = wrong.filename or str(run_dir)
+        except OSError as error:
+            error.filename = error.filename or str(run_dir)
             raise
         undo.pop_all()
     return run_dir
@@ -96,12 +96,12 @@ def _taken(events: Iterator[Op], path: Path) -> Reader:
     for one in events:
         try:
             reader.take(one)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise ImportFailed(
                 f"{path}, operation {one.at}: no operation of Jepsen's Kafka or queue workload "
-                f"({wrong if isinstance(wrong, ValueError) else f'{type(wrong).__name__}: {wrong}'}): "
+                f"({error if isinstance(error, ValueError) else f'{type(error).__name__}: {error}'}): "
                 f"{spelt(one.said):.100}"
-            ) from wrong
+            ) from error
     return reader
 
 

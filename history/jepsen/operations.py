@@ -221,11 +221,11 @@ class Reader:
 
     def _assign(self, consumer: int, op: Operation, kind: Type) -> None:
         who = self._consumer(consumer)
-        wanted = [self.key(name) for name in op.get("value") or ()]
+        expected = [self.key(name) for name in op.get("value") or ()]
         known = None
         if isinstance(op.get("positions"), Mapping):  # of an exported history of ours
             known = {self.key(key): int(at) for key, at in op["positions"].items()}
-        extra = who.after(wanted, begin=op.get("seek-to-beginning?") is TRUE, known=known)
+        extra = who.after(expected, begin=op.get("seek-to-beginning?") is TRUE, known=known)
         self.add(Event(consumer, kind, "assign", topic=TOPIC, extra=extra | ours_in(op)))
         if kind is Type.OK:
             who.assign(extra)
@@ -234,13 +234,15 @@ class Reader:
             self._moved(consumer, who.whereabouts())
 
     def _subscribe(self, consumer: int, op: Operation, kind: Type) -> None:
-        wanted = sorted({self.key(name) for name in op.get("value") or ()})
-        self.add(Event(consumer, kind, "subscribe", topic=TOPIC, extra={"partitions": wanted} | ours_in(op)))
+        expected = sorted({self.key(name) for name in op.get("value") or ()})
+        self.add(
+            Event(consumer, kind, "subscribe", topic=TOPIC, extra={"partitions": expected} | ours_in(op))
+        )
         if kind is not Type.FAIL:
             self.subscribers.add(consumer)
         if kind in (Type.OK, Type.INFO):
             who = self._consumer(consumer)
-            dropped = who.subscribe(wanted)
+            dropped = who.subscribe(expected)
             if dropped:
                 self._moved(consumer, who.whereabouts(dropped))
 

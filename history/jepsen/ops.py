@@ -102,10 +102,10 @@ def read_in_order(
     order turns out not to be the file's, so it must begin anew each time. Raises TextError, OSError."""
     try:
         return _used(path, use, progress)
-    except TextError as wrong:
-        if str(wrong).startswith(str(path)):
+    except TextError as error:
+        if str(error).startswith(str(path)):
             raise
-        raise TextError(f"{path}: {wrong}") from wrong
+        raise TextError(f"{path}: {error}") from error
 
 
 def _used(path: Path, use: Callable[[Iterator[Op]], Used], progress: Callable[[int], None]) -> Used:
@@ -198,14 +198,14 @@ def _in_order(events: Iterable[Op]) -> Iterator[Op]:
 
 def _by_index(events: Iterable[Op]) -> list[Op]:
     """Raises TextError."""
-    found: dict[int, Op] = {}
+    result: dict[int, Op] = {}
     for one in events:
         index = one.index
         if index is None:
             raise TextError(
                 f"operation {one.at} has no :index, and those of the others are not in the order of the file"
             )
-        if index in found:
-            raise TextError(f"operation {one.at} has the :index {index} of operation {found[index].at}")
-        found[index] = one
-    return [found[index] for index in sorted(found)]
+        if index in result:
+            raise TextError(f"operation {one.at} has the :index {index} of operation {result[index].at}")
+        result[index] = one
+    return [result[index] for index in sorted(result)]

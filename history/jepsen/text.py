@@ -89,8 +89,8 @@ def _of_clients(folder: Path) -> Iterator[Operation]:
 
     try:
         yield from of_json(items())
-    except ForeignError as wrong:
-        raise TextError(f"{folder}: {wrong}") from wrong
+    except ForeignError as error:
+        raise TextError(f"{folder}: {error}") from error
 
 
 def _no_operation(item: Any) -> str:
@@ -118,10 +118,10 @@ def _read_json(text: bytes, path: Path) -> Iterator[Any]:
         raise TextError(f"{path}: empty; {_EXPECTED}")
     if text.lstrip()[:1] == b"[":
         try:
-            found = value_of((_exactly if _LONG.search(text) else orjson.loads)(text))
-        except ValueError as wrong:
-            raise TextError(f"{path}: no JSON ({wrong}); {_why(text)}") from wrong
-        yield from found
+            result = value_of((_exactly if _LONG.search(text) else orjson.loads)(text))
+        except ValueError as error:
+            raise TextError(f"{path}: no JSON ({error}); {_why(text)}") from error
+        yield from result
     else:
         yield from _from_lines(text, path)
 
@@ -132,14 +132,14 @@ def _from_lines(text: bytes, path: Path) -> Iterator[Any]:
     for at, line in enumerate(text.splitlines(), 1):
         if line and not line.isspace():
             try:
-                found = read_line(line)
-            except ValueError as wrong:
+                result = read_line(line)
+            except ValueError as error:
                 if at == 1 or line.strip() == b"{":
                     yield from _one_after_another(text, path)
                     return
-                raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_why(text)}") from wrong
-            flat = type(found) is dict and is_flat(found.values())
-            yield Map(found) if flat else value_of(found)
+                raise TextError(f"{path}, line {at}: no JSON ({error}); {_why(text)}") from error
+            flat = type(result) is dict and is_flat(result.values())
+            yield Map(result) if flat else value_of(result)
 
 
 def _why(text: bytes) -> str:
@@ -163,17 +163,17 @@ def _one_after_another(text: bytes, path: Path) -> Iterator[Any]:
     at = 0
     while (at := _space(whole, at)) < len(whole):
         try:
-            found, at = decoder.raw_decode(whole, at)
-        except ValueError as wrong:
-            where = wrong.pos if isinstance(wrong, json.JSONDecodeError) else at
+            result, at = decoder.raw_decode(whole, at)
+        except ValueError as error:
+            where = error.pos if isinstance(error, json.JSONDecodeError) else at
             line = 1 + whole.count("\n", 0, where)
-            raise TextError(f"{path}, line {line}: no JSON ({wrong}); {_why(text)}") from wrong
-        yield value_of(found)
+            raise TextError(f"{path}, line {line}: no JSON ({error}); {_why(text)}") from error
+        yield value_of(result)
 
 
 def _space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    result = _SPACE.match(text, at)
+    return result.end() if result else at
 
 
 def _read_text(file: BinaryIO, path: Path) -> Iterator[Any]:
@@ -197,8 +197,8 @@ def _read_edn(lines: Iterable[str], path: Path) -> Iterator[Any]:
         for form in forms(lines):
             any_ = True
             yield form
-    except EdnError as wrong:
-        raise TextError(f"{path}, line {wrong.line}: no EDN ({wrong}); {_EXPECTED}") from wrong
+    except EdnError as error:
+        raise TextError(f"{path}, line {error.line}: no EDN ({error}); {_EXPECTED}") from error
     if not any_:
         raise TextError(f"{path}: empty; {_EXPECTED}")
 

@@ -48,14 +48,14 @@ def check_reachable(address: str) -> None:
     parts = urlsplit(address)
     try:
         fsspec.get_filesystem_class(parts.scheme)
-    except (ImportError, ValueError) as wrong:
-        raise Unreachable(f"{address}: {wrong}; {EXTRA} brings s3:// and hdfs://") from wrong
+    except (ImportError, ValueError) as error:
+        raise Unreachable(f"{address}: {error}; {EXTRA} brings s3:// and hdfs://") from error
     try:
         place = _listener(parts.scheme, parts.netloc)
         if place is not None:
             socket.create_connection(place, timeout=KNOCK_S).close()
-    except (OSError, ValueError) as wrong:
-        raise Unreachable(f"{address}: nobody answers there ({wrong}); is the server up? {_WHERE}") from wrong
+    except (OSError, ValueError) as error:
+        raise Unreachable(f"{address}: nobody answers there ({error}); is the server up? {_WHERE}") from error
 
 
 _WHERE = "AWS_ENDPOINT_URL says where S3 is, the address itself where HDFS is"
@@ -151,8 +151,8 @@ def matching(pattern: str) -> list[str]:
     Raises OSError."""
     system, path = _at(pattern)
     scheme = pattern.partition("://")[0] if is_elsewhere(pattern) else ""
-    found = sorted(system.glob(path))
-    return [_address(system.unstrip_protocol(one), scheme) if scheme else one for one in found]
+    result = sorted(system.glob(path))
+    return [_address(system.unstrip_protocol(one), scheme) if scheme else one for one in result]
 
 
 def _address(said: str, scheme: str) -> str:

@@ -50,8 +50,8 @@ def read_info(run_dir: Path) -> RunInfo:
         try:
             with wal_file.open("rb") as file:
                 return _learned(run_dir, wal.read_header(file.readline()))
-        except (OSError, ValueError) as wrong:
-            raise HistoryError(f"{wal_file}: not readable as a history: {wrong}") from wrong
+        except (OSError, ValueError) as error:
+            raise HistoryError(f"{wal_file}: not readable as a history: {error}") from error
     raise _none_in(run_dir)
 
 
@@ -96,8 +96,8 @@ def convert(run_dir: Path) -> None:
                 path.rename(run_dir / (WAL + ".broken"))
             else:
                 path.unlink()
-    except (OSError, ValueError) as wrong:
-        raise HistoryError(f"{path}: cannot be turned into a history: {wrong}") from wrong
+    except (OSError, ValueError) as error:
+        raise HistoryError(f"{path}: cannot be turned into a history: {error}") from error
 
 
 def _lock(fd: int, path: Path) -> None:
@@ -220,8 +220,8 @@ def _info_of_parquet(path: Path) -> RunInfo:
     try:
         with pq.ParquetFile(path) as file:
             return info_in(file, str(path))
-    except (OSError, ValueError) as wrong:
-        raise HistoryError(f"{path}: {_corrupt(wrong)}") from wrong
+    except (OSError, ValueError) as error:
+        raise HistoryError(f"{path}: {_corrupt(error)}") from error
 
 
 def info_in(file: pq.ParquetFile, where: str) -> RunInfo:
@@ -247,8 +247,8 @@ def _check_pages(path: Path) -> None:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             for group in range(file.num_row_groups):
                 file.read_row_group(group, use_threads=False)
-    except (OSError, ValueError) as wrong:
-        raise HistoryError(f"{path}: {_corrupt(wrong)}") from wrong
+    except (OSError, ValueError) as error:
+        raise HistoryError(f"{path}: {_corrupt(error)}") from error
 
 
 def _corrupt(wrong: Exception) -> str:

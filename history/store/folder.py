@@ -49,8 +49,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         yield part
         part.replace(path)
-    except OSError as wrong:
-        wrong.filename = str(path)  # a full disk does not say which file it was
+    except OSError as error:
+        error.filename = str(path)  # a full disk does not say which file it was
         raise
     finally:
         with contextlib.suppress(OSError):

@@ -116,12 +116,12 @@ class Recorder:
             raise RecordingFailed(self.failure)
         try:
             self._journal.append(line)
-        except OSError as wrong:
+        except OSError as error:
             self.failure = (
-                f"{self.run_dir / WAL}: {wrong.strerror or wrong}; the run is stopped and what was recorded "
+                f"{self.run_dir / WAL}: {error.strerror or error}; the run is stopped and what was recorded "
                 "is kept: free some space, then `wrackline analyze` the run"
             )
-            raise RecordingFailed(self.failure) from wrong
+            raise RecordingFailed(self.failure) from error
 
     def close(self, *notes: str) -> None:
         """End the history: ``history.parquet`` is whole and durable when this returns. ``notes`` are added to
@@ -156,9 +156,9 @@ class Recorder:
             if self.failure is None:
                 write_info(self.run_dir, self.info)
                 finish(part, self.run_dir / PARQUET)
-        except (OSError, ValueError) as wrong:
+        except (OSError, ValueError) as error:
             if self.failure is None:
-                self.failure = f"{part}: {wrong}; the run is stopped, {WAL} beside it holds what was recorded"
+                self.failure = f"{part}: {error}; the run is stopped, {WAL} beside it holds what was recorded"
         if self.failure is not None:
             part.unlink(missing_ok=True)
             log.warning("%s", self.failure)

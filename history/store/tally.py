@@ -21,10 +21,10 @@ Tally = dict[str, int]
 def count(into: Tally, f: Sequence[str], kind: Sequence[str], f_code: Any, kind_code: Any) -> None:
     """Adds rows: for each the place of its ``f`` and of its ``type`` among these names."""
     width = len(kind)
-    found = np.bincount(np.asarray(f_code, np.int64) * width + np.asarray(kind_code, np.int64))
-    for number in np.flatnonzero(found).tolist():
+    result = np.bincount(np.asarray(f_code, np.int64) * width + np.asarray(kind_code, np.int64))
+    for number in np.flatnonzero(result).tolist():
         name = f"{f[number // width]} {kind[number % width]}"
-        into[name] = into.get(name, 0) + int(found[number])
+        into[name] = into.get(name, 0) + int(result[number])
 
 
 def count_table(into: Tally, table: pa.Table) -> None:
@@ -42,18 +42,18 @@ def tally_in(file: pq.ParquetFile) -> Tally | None:
     said = (file.schema_arrow.metadata or {}).get(TALLY_KEY)
     if said is None:
         return None
-    found = orjson.loads(said)
-    if not isinstance(found, dict) or not all(isinstance(one, int) for one in found.values()):
+    result = orjson.loads(said)
+    if not isinstance(result, dict) or not all(isinstance(one, int) for one in result.values()):
         raise ValueError("its footer does not say how many rows there are")
-    return found
+    return result
 
 
 def difference(said: Tally, there: Tally) -> str:
     """Returns which rows are missing or too many, in half a line; empty: none."""
-    wrong = [
+    error = [
         f"{there.get(name, 0):,} of {said.get(name, 0):,} rows {name}"
         for name in sorted(said.keys() | there.keys())
         if said.get(name, 0) != there.get(name, 0)
     ]
-    more = f" and of {len(wrong) - 5} more kinds" if len(wrong) > 5 else ""
-    return ", ".join(wrong[:5]) + more
+    more = f" and of {len(error) - 5} more kinds" if len(error) > 5 else ""
+    return ", ".join(error[:5]) + more

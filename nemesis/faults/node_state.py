@@ -25,8 +25,8 @@ _STAT = re.compile(r"^\d+ \(.*\) (\S) ", re.DOTALL)
 
 def process_state(stat: str) -> str | None:
     """The state letter of ``/proc/PID/stat`` (T: stopped); None when the process is gone or a zombie."""
-    found = _STAT.match(stat.strip())
-    return None if found is None or found[1] in "ZX" else found[1]
+    result = _STAT.match(stat.strip())
+    return None if result is None or result[1] in "ZX" else result[1]
 
 
 def looks_at(targets: Iterable[Target]) -> tuple[DescribeNode, ...]:
@@ -58,8 +58,8 @@ def not_stopped(context: FaultContext, probe_log: ProbeLog) -> str:
     """The same of processes that must be there in state T, the same ones from beginning to end."""
 
     def flaw(seen: str, one: Target) -> str | None:
-        wanted = f"{one.pid} {STOPPED}"
-        return None if seen == wanted else f"was seen as {seen}, not as {wanted} (stopped)"
+        expected = f"{one.pid} {STOPPED}"
+        return None if seen == expected else f"was seen as {seen}, not as {expected} (stopped)"
 
     return _flaw(context, probe_log, flaw)
 

@@ -36,5 +36,5 @@ def log_size(fleet: Fleet, system: System, name: str, topic: str, partition: int
 def checkpoint(fleet: Fleet, system: System, name: str, topic: str, partition: int) -> int:
     """The high watermark of a replica that is on its host's disk; 0 where none is. Raises FleetError."""
     [host] = [node.host for node in system.nodes if node.host.name == name]
-    found = f"sed -n 's/^{topic} {partition} //p' {data_dir(host)}/{HIGH_WATERMARKS} 2>/dev/null"
-    return int(fleet.remote(host).run(f"{found} || true").stdout or 0)
+    result = f"sed -n 's/^{topic} {partition} //p' {data_dir(host)}/{HIGH_WATERMARKS} 2>/dev/null"
+    return int(fleet.remote(host).run(f"{result} || true").stdout or 0)

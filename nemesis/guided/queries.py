@@ -52,7 +52,7 @@ def _connected(fleet: Fleet, system: System, name: str, timeout_s: float) -> Con
 def _leader_epoch(connection: Connection, step: AskEnd) -> int:
     """-1: the system has no such thing. Raises ProtocolError."""
     for topic in connection.metadata([step.topic]).topics:
-        for found in topic.partitions:
-            if found.partition == step.partition:
-                return found.leader_epoch
+        for result in topic.partitions:
+            if result.partition == step.partition:
+                return result.leader_epoch
     raise ProtocolError(f"{connection.address} knows no {step.topic}-{step.partition}")

@@ -151,13 +151,13 @@ class _Hosts:
         return self._aim.host(self._cast[role])
 
     def _only_controller(self) -> int:
-        found = {id_: node.host.name for id_, node in self._aim.nodes.items() if node.is_controller}
-        if len(found) != 1:
+        result = {id_: node.host.name for id_, node in self._aim.nodes.items() if node.is_controller}
+        if len(result) != 1:
             raise GuidedError(
                 f"this schedule cuts the leader of {self._name} from the controller: it needs exactly one, "
-                f"there are {', '.join(found.values()) or 'none'}: fleet.controllers must be 1"
+                f"there are {', '.join(result.values()) or 'none'}: fleet.controllers must be 1"
             )
-        return next(iter(found))
+        return next(iter(result))
 
     def _free_broker(self) -> int:
         mine = self._cast.values()

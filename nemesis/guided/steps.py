@@ -60,8 +60,8 @@ class Await:
     """So long it is waited for, and then the schedule goes on; None: what is never met ends the schedule."""
 
     def holds(self, state: ClusterState) -> bool:
-        found = [state.partition(self.topic, partition) for partition in self.partitions]
-        return all(one is not None and self.met(one) for one in found)
+        result = [state.partition(self.topic, partition) for partition in self.partitions]
+        return all(one is not None and self.met(one) for one in result)
 
     def seen(self, state: ClusterState) -> str:
         return str([one for one in state.partitions if one.topic == self.topic])
@@ -174,16 +174,16 @@ class Aim:
 
     def healthy(self, *, replicas: int) -> PartitionState:
         """The aimed-at partition. Raises GuidedError unless it has that many replicas, all in the ISR."""
-        found = self.state.partition(self.topic, self.partition)
+        result = self.state.partition(self.topic, self.partition)
         name = f"{self.topic}-{self.partition}"
-        if found is None:
+        if result is None:
             raise GuidedError(f"the cluster knows no partition {name}")
-        if len(found.replicas) < replicas or not found.full_isr or found.leader not in found.replicas:
+        if len(result.replicas) < replicas or not result.full_isr or result.leader not in result.replicas:
             raise GuidedError(
-                f"{name} needs {replicas} replicas, all in the ISR; it has leader {found.leader}, "
-                f"ISR {list(found.isr)} of {list(found.replicas)}"
+                f"{name} needs {replicas} replicas, all in the ISR; it has leader {result.leader}, "
+                f"ISR {list(result.isr)} of {list(result.replicas)}"
             )
-        return found
+        return result
 
     def like(self, one: PartitionState) -> tuple[int, ...]:
         """The partitions of the topic with the same leader and the same successors in the same order."""

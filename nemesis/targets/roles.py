@@ -58,22 +58,22 @@ def resolve(role: str, now: Situation, pick: int) -> tuple[str, ...]:
     every free choice, so a plan chooses the same way again in the same situation. Raises TargetError."""
     role = without_clients(role)
     chance = random.Random(pick)
-    if found := SOME_OF.fullmatch(role):
-        everybody = resolve(found[2], replace(now, held=()), pick)
-        return _some([host for host in everybody if host not in now.held], int(found[1]), role, chance)
-    if found := OF_PARTITION.fullmatch(role):
-        kind, topic, partition = found.groups()
-        wanted = _partition(now, topic, partition, chance)
+    if match := SOME_OF.fullmatch(role):
+        everybody = resolve(match[2], replace(now, held=()), pick)
+        return _some([host for host in everybody if host not in now.held], int(match[1]), role, chance)
+    if match := OF_PARTITION.fullmatch(role):
+        kind, topic, partition = match.groups()
+        expected = _partition(now, topic, partition, chance)
         if kind == "replicas":
-            return _hosts(wanted.replicas, role, now)
-        return _hosts([_member(kind, wanted, now, chance)], role, now)
+            return _hosts(expected.replicas, role, now)
+        return _hosts([_member(kind, expected, now, chance)], role, now)
     if (what := coordinator_of(role)) is not None:
         known = now.coordinators.get(what, ())
         if not known:
             raise TargetError(f"nobody says who coordinates the run's {what}s")
         return _hosts([chance.choice(sorted(known))], role, now)
-    if found := OF_ENSEMBLE.fullmatch(role):
-        return _hosts([_of_ensemble(found[1], now, chance)], role, now)
+    if match := OF_ENSEMBLE.fullmatch(role):
+        return _hosts([_of_ensemble(match[1], now, chance)], role, now)
     if role == "primaries":
         return _hosts(_leaders(now), role, now)
     if role.endswith(("controller", "controllers")):
@@ -137,10 +137,10 @@ def _partition(
         if not known:
             raise TargetError(f"no partition of {', '.join(now.topics) or 'any topic'} is known")
         return chance.choice(known)
-    found = now.state.partition(topic, int(partition or 0))
-    if found is None:
+    result = now.state.partition(topic, int(partition or 0))
+    if result is None:
         raise TargetError(f"the cluster knows no partition {topic}-{partition}")
-    return found
+    return result
 
 
 def _member(kind: str, partition: PartitionState, now: Situation, chance: random.Random) -> int:
@@ -165,12 +165,12 @@ def _member(kind: str, partition: PartitionState, now: Situation, chance: random
 
 def _of_ensemble(kind: str, now: Situation, chance: random.Random) -> int:
     """A server that is alone leads nobody, and is what a leader is."""
-    wanted = ("leader", "standalone") if kind == "leader" else (kind,)
-    found = sorted(node_id for node_id, mode in now.ensemble.items() if mode in wanted)
-    if not found:
+    expected = ("leader", "standalone") if kind == "leader" else (kind,)
+    result = sorted(node_id for node_id, mode in now.ensemble.items() if mode in expected)
+    if not result:
         known = ", ".join(f"{node_id} {mode}" for node_id, mode in sorted(now.ensemble.items()))
         raise TargetError(f"no ZooKeeper server is a {kind} now: {known or 'none answers'}")
-    return chance.choice(found)
+    return chance.choice(result)
 
 
 def _leaders(now: Situation) -> list[int]:
@@ -198,11 +198,11 @@ def _controllers(role: str, now: Situation, chance: random.Random) -> tuple[str,
 def _hosts(nodes: Sequence[int], role: str, now: Situation) -> tuple[str, ...]:
     """The hosts of these nodes, which must be free."""
     names = {node.node_id: node.host.name for node in now.nodes}
-    found = []
+    result = []
     for node_id in nodes:
         if node_id not in names:
             raise TargetError(f"{role} is node {node_id}, which is not one of ours")
         if names[node_id] in now.held:
             raise TargetError(f"{role} is {names[node_id]}, which is under another fault")
-        found.append(names[node_id])
-    return tuple(sorted(found))
+        result.append(names[node_id])
+    return tuple(sorted(result))

@@ -74,15 +74,15 @@ def is_clients(role: str) -> bool:
 
 def without_clients(role: str) -> str:
     """The role that ``clients of ROLE`` is about, or the role itself; ``clients`` are those of all."""
-    found = _CLIENTS_OF.fullmatch(role)
-    return (found[1] or "all") if found else role
+    match = _CLIENTS_OF.fullmatch(role)
+    return (match[1] or "all") if match else role
 
 
 def plain(role: str) -> str:
     """The role that ``2 of ROLE``, or ``clients of ROLE``, is about, or the role itself."""
     role = without_clients(role)
-    found = SOME_OF.fullmatch(role)
-    return found[2] if found else role
+    match = SOME_OF.fullmatch(role)
+    return match[2] if match else role
 
 
 def hosts_named(role: str) -> tuple[str, ...]:
@@ -95,14 +95,14 @@ def hosts_named(role: str) -> tuple[str, ...]:
 
 def coordinator_of(role: str) -> str | None:
     """``group`` or ``transaction`` where a coordinator is meant."""
-    found = COORDINATOR.fullmatch(plain(role))
-    return found[1] if found else None
+    match = COORDINATOR.fullmatch(plain(role))
+    return match[1] if match else None
 
 
 def internal_topic_of(role: str) -> str | None:
     """The internal topic whose partition is meant; None for every other role."""
-    found = OF_PARTITION.fullmatch(plain(role))
-    return found[2] if found and found[2] in INTERNAL_TOPICS else None
+    match = OF_PARTITION.fullmatch(plain(role))
+    return match[2] if match and match[2] in INTERNAL_TOPICS else None
 
 
 def retold(role: str, names: Mapping[str, str]) -> str:
@@ -165,10 +165,10 @@ class Cast:
 def never(role: str, cast: Cast) -> str | None:
     """Returns why a role can name nobody in a run with this cast, and what would; None when it can."""
     role = without_clients(role)
-    if found := SOME_OF.fullmatch(role):
-        return never(found[2], cast) or _too_many(int(found[1]), found[2], cast)
-    if found := OF_PARTITION.fullmatch(role):
-        return _no_partition(cast, *found.groups())
+    if match := SOME_OF.fullmatch(role):
+        return never(match[2], cast) or _too_many(int(match[1]), match[2], cast)
+    if match := OF_PARTITION.fullmatch(role):
+        return _no_partition(cast, *match.groups())
     if (what := coordinator_of(role)) is not None and what not in cast.coordinated:
         return f"the workload has no {what} that could have a coordinator"
     if (role == ZOOKEEPERS or OF_ENSEMBLE.fullmatch(role)) and not cast.zookeepers:

@@ -39,9 +39,9 @@ class PartitionLog:
         """A later record has the same key: compaction may take it away."""
         keyed = np.flatnonzero(self.key >= 0)
         order = keyed[np.lexsort((keyed, self.key[keyed]))]
-        found: Bools = np.zeros(len(self.key), dtype=bool)
-        found[order[:-1]] = self.key[order[:-1]] == self.key[order[1:]]
-        return found
+        result: Bools = np.zeros(len(self.key), dtype=bool)
+        result[order[:-1]] = self.key[order[:-1]] == self.key[order[1:]]
+        return result
 
     def reach(self, at: Ints) -> Ints:
         """The high watermark at these times."""

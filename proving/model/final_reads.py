@@ -104,7 +104,7 @@ def _nowhere(outcome: Outcome) -> list[int | None]:
     doubtful = np.flatnonzero(sends.told_rec == UNKNOWN)
     landed = np.concatenate([log.value for log in outcome.logs])
     lost = doubtful[~np.isin(sends.value_rec[doubtful], landed)]
-    found: list[int | None] = [None] * outcome.knobs.partitions
+    result: list[int | None] = [None] * outcome.knobs.partitions
     for row in lost[::-1].tolist():
-        found[int(sends.partition_rec[row])] = int(sends.value_rec[row])
-    return found
+        result[int(sends.partition_rec[row])] = int(sends.value_rec[row])
+    return result

@@ -53,8 +53,8 @@ def _subscriptions(outcome: Outcome, group: Group) -> Iterator[Block]:
     first = there[np.diff(group.process_op[there], prepend=NONE) != 0]
     starts = np.diff(group.member_op, prepend=NONE) != 0
     first = first[group.joins_op[first] | starts[first]]
-    wanted = {"group": group.name, "partitions": list(range(outcome.knobs.partitions))}
-    extra = [orjson.dumps(wanted).decode()] * len(first)
+    expected = {"group": group.name, "partitions": list(range(outcome.knobs.partitions))}
+    extra = [orjson.dumps(expected).decode()] * len(first)
     for before, kind in ((2, "invoke"), (1, "ok")):
         at = group.invoke_op[first] - before
         yield Block(at, group.process_op[first], kind, "subscribe", topic=TOPIC, extra=extra)

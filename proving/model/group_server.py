@@ -107,8 +107,8 @@ def _group(
         start = np.maximum(stands, 0)
         begin[rows], end[rows] = _read_on(draw, knobs, plan, rows, start, logs)
         commits = rows[plan.kind[rows] == COMMIT]
-        wanted = np.where(subset[commits], np.maximum(begin[commits] - lag[commits], start), start)
-        offset[commits] = np.where(subset[commits], _rising(plan.thread[commits], wanted), NONE)
+        expected = np.where(subset[commits], np.maximum(begin[commits] - lag[commits], start), start)
+        offset[commits] = np.where(subset[commits], _rising(plan.thread[commits], expected), NONE)
         in_time = arrive[commits] < until[turn]
         lands = commits[in_time & (sent[commits] | ~plan.lost[commits])]
         outcome[commits] = np.where(plan.lost[commits], LOST, np.where(in_time, OK, REFUSED))
@@ -184,8 +184,8 @@ def _rising(thread: Ints, wanted: Ints) -> Ints:
     if not len(wanted):
         return wanted
     step = (thread * (int(wanted.max()) + 1))[:, None]
-    found: Ints = np.maximum.accumulate(wanted + step, axis=0) - step
-    return found
+    result: Ints = np.maximum.accumulate(wanted + step, axis=0) - step
+    return result
 
 
 def _read_on(

@@ -112,12 +112,12 @@ class Knobs:
         a retry appends a second time, which may be behind what was sent after it; nothing keeps the
         records of a transaction together that is not isolated. Writes that were not proven are counted,
         whatever the run."""
-        found = {"unproven-write"}
+        result = {"unproven-write"}
         if not self.idempotence:
-            found |= {"duplicate", "batch-order"}
+            result |= {"duplicate", "batch-order"}
         if self.transactional and not self.isolated:
-            found |= {"write-cycle", "read-cycle"}
-        return frozenset(found)
+            result |= {"write-cycle", "read-cycle"}
+        return frozenset(result)
 
     @property
     def threads(self) -> int:

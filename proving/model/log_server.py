@@ -281,8 +281,8 @@ def _last_of_transactions(plan: _Plan, rows: Ints) -> Ints:
     op, partition = plan.op[rows[mine]], plan.partition[rows[mine]]
     order = np.lexsort((mine, partition, op))
     ends = np.append((np.diff(op[order]) != 0) | (np.diff(partition[order]) != 0), True)[: len(order)]
-    found: Ints = mine[order[ends]]
-    return found
+    result: Ints = mine[order[ends]]
+    return result
 
 
 def _sends(knobs: Knobs, plan: _Plan, reported: Ints, shown: Bools) -> Sends:

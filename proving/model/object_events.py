@@ -76,13 +76,13 @@ def write_objects(run_dir: Path, seed: int, knobs: ObjectKnobs, *, block_ns: int
     """The same as a file in a directory of its own, so much of its time at once: for histories larger than
     memory. Returns the number of events. Raises OSError."""
     run_dir.mkdir(parents=True, exist_ok=True)
-    written = 0
+    rows = 0
     with open_writer(run_dir / "history.parquet") as writer:
         for table in _tables(serve_objects(seed, knobs), run_dir.name, block_ns):
             writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
-            written += len(table)
+            rows += len(table)
         put_info(writer, _info(run_dir.name, seed, knobs))
-    return written
+    return rows
 
 
 def _info(test_id: str, seed: int, knobs: ObjectKnobs) -> RunInfo:

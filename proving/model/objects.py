@@ -197,8 +197,8 @@ _START = 10 * _MS
 def _process(slots: Ints, retires: Bools, each: int, stride: int) -> Ints:
     """A process is not used again after an outcome that is not known: the next one of its slot goes on."""
     gone: Ints = np.cumsum(retires.reshape(-1, each), axis=1).ravel() - retires
-    found: Ints = slots + gone * stride
-    return found
+    result: Ints = slots + gone * stride
+    return result
 
 
 def _stride(knobs: ObjectKnobs) -> int:
@@ -301,5 +301,5 @@ def _last_writes(puts: Puts, log: Ints, starts: Ints, gets: Gets, end: Ints) -> 
     last = np.maximum.accumulate(np.where(writes, np.arange(len(log)), NOBODY))
     at = starts[gets.partition] + end - 1
     row = np.append(last, NOBODY)[at]
-    found: Ints = np.where((end > 0) & (row >= starts[gets.partition]), row - starts[gets.partition], NOBODY)
-    return found
+    result: Ints = np.where((end > 0) & (row >= starts[gets.partition]), row - starts[gets.partition], NOBODY)
+    return result

@@ -81,10 +81,10 @@ def reads(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...]
     for number, log in enumerate(logs):
         reach = log.reach(fetched)
         back = draw.random.geometric(1 / 40, n) - 1
-        wanted = np.where(assigns, np.maximum(0, reach - back), np.where(failed, 0, reach))
+        expected = np.where(assigns, np.maximum(0, reach - back), np.where(failed, 0, reach))
         # The position never falls within an assignment: a running maximum that begins anew with each.
         big = len(log.value) + 1
-        end[:, number] = np.maximum.accumulate(seg * big + wanted) - seg * big
+        end[:, number] = np.maximum.accumulate(seg * big + expected) - seg * big
         begin[1:, number] = end[:-1, number]
         begin[assigns, number] = end[assigns, number]
     process = knobs.producers + np.repeat(np.arange(knobs.consumers), each)
@@ -112,9 +112,9 @@ def transaction_reads(
     for number, log in enumerate(logs):
         start = np.maximum(0, log.reach(before) - draw.random.geometric(1 / 20, n) + 1)
         start = start[np.maximum.accumulate(np.where(joins, np.arange(n), 0))] if n else start
-        wanted = np.maximum(np.where(good, log.reach(fetched), 0), start)
+        expected = np.maximum(np.where(good, log.reach(fetched), 0), start)
         big = len(log.value) + 1
-        end[:, number] = np.maximum.accumulate(seg * big + wanted) - seg * big
+        end[:, number] = np.maximum.accumulate(seg * big + expected) - seg * big
         begin[1:, number] = end[:-1, number]
         begin[joins, number] = start[joins]
     return TransactionReads(op, joins, holds, begin, end)

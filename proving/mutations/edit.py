@@ -52,13 +52,13 @@ def paired(events: Sequence[Event], *kinds: str) -> dict[int, int | None]:
     """The operations of some kinds: position of an invocation -> that of its completion, None where there is
     none."""
     open_: dict[int, int] = {}
-    found: dict[int, int | None] = {}
+    result: dict[int, int | None] = {}
     for at, event in enumerate(events):
         if event.f in kinds and event.type is Type.INVOKE:
-            open_[event.process], found[at] = at, None
+            open_[event.process], result[at] = at, None
         elif event.f in kinds:
-            found[open_[event.process]] = at
-    return found
+            result[open_[event.process]] = at
+    return result
 
 
 class Edit:
@@ -93,14 +93,14 @@ class Edit:
     def log(self, partition: int) -> list[Record]:
         """The final read; where there is none, what the replica that leads holds."""
         for f in ("drain", "replica"):
-            found = {
+            result = {
                 r.offset: r
                 for _, e in self.of(f, partition)
                 for r in e.records
                 if f == "drain" or e.node == "n1"
             }
-            if found:
-                return [found[offset] for offset in sorted(found)]
+            if result:
+                return [result[offset] for offset in sorted(result)]
         return []
 
     def stored(self) -> Iterator[tuple[int, Record, Sent]]:

@@ -100,14 +100,14 @@ class Told:
 
 def operations(edit: Edit, f: str) -> list[Told]:
     """``commit`` or ``committed``, in the order of their invocations."""
-    found = []
+    result = []
     for invoked, completed in paired(edit.events, f).items():
         last = edit.events[invoked if completed is None else completed]
         extra = last.extra or {}
         offsets = {int(p): offset for p, offset in extra.get("offsets", {}).items()}
         kind = Type.INFO if completed is None else last.type
-        found.append(Told(invoked, completed, last.process, kind, offsets, extra))
-    return found
+        result.append(Told(invoked, completed, last.process, kind, offsets, extra))
+    return result
 
 
 def acked(edit: Edit) -> list[Told]:
@@ -178,13 +178,13 @@ def members(edit: Edit, group: str) -> set[int]:
 
 def given(edit: Edit, group: str, partition: int) -> dict[int, list[int]]:
     """Offset -> polls in which members of the group were given it."""
-    processes, found = members(edit, group), dict[int, list[int]]()
+    processes, result = members(edit, group), dict[int, list[int]]()
     for at, event in edit.of("poll", partition):
         if event.process in processes:
             for record in event.records:
                 if record.partition == partition:
-                    found.setdefault(record.offset, []).append(at)
-    return found
+                    result.setdefault(record.offset, []).append(at)
+    return result
 
 
 def newest(edit: Edit, group: str) -> int:
@@ -222,13 +222,13 @@ def transactions(edit: Edit) -> dict[int, Transaction]:
     sent: dict[int, list[Sent]] = {}
     for one in edit.sent.values():
         sent.setdefault(one.invoked, []).append(one)
-    found = {}
+    result = {}
     for number, places in ends.items():
         if "send ok" in places:
             begun, poll = places["send invoke"], places.get("poll ok")
             completed = max(places["send ok"], poll or 0)
-            found[number] = Transaction(number, tuple(sent[begun]), begun, completed, poll)
-    return found
+            result[number] = Transaction(number, tuple(sent[begun]), begun, completed, poll)
+    return result
 
 
 def end_of_clients(edit: Edit) -> int:

@@ -56,11 +56,11 @@ class Mutation:
 
 def closure(anomalies: set[str]) -> frozenset[str]:
     """Returns the anomalies with all that they imply."""
-    found, fresh = set(anomalies), set(anomalies)
+    result, fresh = set(anomalies), set(anomalies)
     while fresh:
-        fresh = {one for anomaly in fresh for one in IMPLIED.get(anomaly, ())} - found
-        found |= fresh
-    return frozenset(found)
+        fresh = {one for anomaly in fresh for one in IMPLIED.get(anomaly, ())} - result
+        result |= fresh
+    return frozenset(result)
 
 
 MUTATIONS: dict[str, Mutation] = {}

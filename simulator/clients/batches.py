@@ -29,15 +29,15 @@ def encode(values: Sequence[int], timestamp_ms: int, producer: tuple[int, int, i
 
 def decode(records: bytes, partition: int, from_offset: int = 0) -> list[Record]:
     """The records at or past an offset."""
-    found: list[Record] = []
+    result: list[Record] = []
     at = 0
     while at < len(records):
         size = batch.LENGTH_OFFSET + int.from_bytes(records[at + 8 : at + 12], "big")
-        found += _decoded(records[at : at + size], partition)
+        result += _decoded(records[at : at + size], partition)
         at += size
-    if found and found[0].offset < from_offset:
-        return [record for record in found if record.offset >= from_offset]
-    return found
+    if result and result[0].offset < from_offset:
+        return [record for record in result if record.offset >= from_offset]
+    return result
 
 
 @lru_cache(maxsize=4_096)

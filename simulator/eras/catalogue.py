@@ -24,8 +24,8 @@ _LOST = ("lost-write", "I01", "I07")
 
 
 def _checkpointed(s: Stage, node: int, offset: int) -> bool:
-    found = s.world.brokers[node].disk.checkpoints.get(Checkpoint.HIGH_WATERMARK, {})
-    return found.get(T, 0) >= offset
+    result = s.world.brokers[node].disk.checkpoints.get(Checkpoint.HIGH_WATERMARK, {})
+    return result.get(T, 0) >= offset
 
 
 def _follows(s: Stage, node: int, leader: int) -> bool:

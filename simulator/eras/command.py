@@ -23,8 +23,8 @@ def rows(stories: Sequence[Story], seeds: int) -> Iterator[tuple[Story, list[str
             for seed in range(seeds):
                 try:
                     played = tell(story, profile, seed)
-                except SimulationError as wrong:
-                    ends[f"cannot be played: {wrong}"] = 1
+                except SimulationError as error:
+                    ends[f"cannot be played: {error}"] = 1
                     right = False
                     continue
                 right = right and ends_as_told(story, profile, played)
@@ -94,8 +94,8 @@ def eras(
     Exit codes: 0 when each ends as it is told, 1 when one does not.
     """
     known = {story.name: story for story in STORIES}
-    if wrong := [name for name in names if name not in known]:
-        raise click.UsageError(f"no story {wrong[0]!r}; there are {', '.join(known)}")
+    if error := [name for name in names if name not in known]:
+        raise click.UsageError(f"no story {error[0]!r}; there are {', '.join(known)}")
     chosen = [known[name] for name in names] or list(STORIES)
     if searched is not None:
         if html_file is not None or log:
@@ -110,27 +110,27 @@ def eras(
         for story in chosen:
             for era in ERAS:
                 _show(story, era)
-    found = list(rows(chosen, seeds))
-    click.echo(table(found))
-    ctx.exit(0 if all(right for _, _, right in found) else 1)
+    result = list(rows(chosen, seeds))
+    click.echo(table(result))
+    ctx.exit(0 if all(right for _, _, right in result) else 1)
 
 
 def _write_page(stories: Sequence[Story], file: Path, hosts_file: Path | None) -> None:
     try:
         hosts = {} if hosts_file is None else hosts_of(hosts_file, STORIES)
         file.write_text(page([row_of(story, hosts) for story in stories]), encoding="utf-8")
-    except (HostsFileError, SimulationError) as wrong:
-        raise click.UsageError(str(wrong)) from wrong
-    except OSError as wrong:
-        raise click.UsageError(f"{file}: {wrong.strerror}; --html names another file") from wrong
+    except (HostsFileError, SimulationError) as error:
+        raise click.UsageError(str(error)) from error
+    except OSError as error:
+        raise click.UsageError(f"{file}: {error.strerror}; --html names another file") from error
 
 
 def _show(story: Story, era: str) -> None:
     click.echo(f"{story.name} under {era}: {story.what}")
     try:
         played = tell(story, era)
-    except SimulationError as wrong:
-        click.echo(f"  cannot be played: {wrong}")
+    except SimulationError as error:
+        click.echo(f"  cannot be played: {error}")
         return
     for line in played.log:
         click.echo(f"  {line}")

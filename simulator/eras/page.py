@@ -110,11 +110,11 @@ def hosts_of(file: Path, stories: Sequence[Story]) -> Hosts:
     --json``. Raises HostsFileError."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as wrong:
-        raise HostsFileError(f"{file}: {wrong}; --hosts-json names a file of JSON") from wrong
+    except (OSError, ValueError) as error:
+        raise HostsFileError(f"{file}: {error}; --hosts-json names a file of JSON") from error
     if isinstance(content, list):
         content = _of_arms(content, str(file))
-    names, found = {story.name for story in stories}, {}
+    names, result = {story.name for story in stories}, {}
     for story, profiles in _object(content, str(file)).items():
         if story not in names:
             raise HostsFileError(f"{file}: no story {story!r}; there are: {', '.join(sorted(names))}")
@@ -122,26 +122,26 @@ def hosts_of(file: Path, stories: Sequence[Story]) -> Hosts:
             where = f"{file}: {story}: {profile}"
             if profile not in ERAS:
                 raise HostsFileError(f"{where}: no such profile; there are: {', '.join(ERAS)}")
-            found[story, profile] = _run(_object(run, where), where)
-    return found
+            result[story, profile] = _run(_object(run, where), where)
+    return result
 
 
 def _of_arms(arms: list[Any], where: str) -> dict[str, Any]:
     """The newest run of each arm, with what it showed."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     try:
         for arm in arms:
             if arm["made"]:
                 run = arm["made"][-1]
                 shown = [f"{count} {name}" for name, count in run["shown"].items() if count]
                 verdict = ", ".join([run["verdict"], *shown])
-                found.setdefault(arm["story"], {})[arm["profile"]] = {
+                result.setdefault(arm["story"], {})[arm["profile"]] = {
                     "verdict": verdict,
                     "report": run["report"] or "",
                 }
-    except (KeyError, TypeError, AttributeError) as wrong:
-        raise HostsFileError(f"{where}: {wrong!r}; it is no table of `wrackline eras --json`") from wrong
-    return found
+    except (KeyError, TypeError, AttributeError) as error:
+        raise HostsFileError(f"{where}: {error!r}; it is no table of `wrackline eras --json`") from error
+    return result
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:

@@ -50,10 +50,10 @@ _HOST = re.compile(r"([nc])(\d+)")
 
 def node_of(host: str) -> NodeId | None:
     """The node that a host of this name has; None for another name."""
-    found = _HOST.fullmatch(host)
-    if found is None:
+    match = _HOST.fullmatch(host)
+    if match is None:
         return None
-    return NodeId(int(found[2]) if found[1] == "n" else FIRST_CONTROLLER + int(found[2]) - 1)
+    return NodeId(int(match[2]) if match[1] == "n" else FIRST_CONTROLLER + int(match[2]) - 1)
 
 
 def as_recorded(setup: Setup, run_dir: Path) -> tuple[Setup, list[str]]:
@@ -93,17 +93,17 @@ def replayed(
     """The faults, and a line for each that was left out."""
     everybody = [NodeId(number) for number in range(1, brokers + 1)]
     everybody += [NodeId(FIRST_CONTROLLER + number) for number in range(controllers)]
-    found: list[Fault] = []
+    result: list[Fault] = []
     left_out: list[str] = []
     for one in faults:
         made = list(_here(one, everybody))
         if not made:
             left_out.append(f"{one.id} {one.fault} at {one.at_s:g} s: there is no such fault in virtual time")
         for kind, on in made:
-            found.append(
-                Fault(len(found), kind, one.at_s * 1000, one.duration_s * 1000, "any", 0, len(found), on=on)
+            result.append(
+                Fault(len(result), kind, one.at_s * 1000, one.duration_s * 1000, "any", 0, len(result), on=on)
             )
-    return tuple(found), left_out
+    return tuple(result), left_out
 
 
 def _here(one: Happened, everybody: Sequence[NodeId]) -> Iterator[tuple[Kind, tuple[NodeId, ...]]]:

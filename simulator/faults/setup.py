@@ -116,7 +116,7 @@ class Setup:
             )
         if not self.on_zookeeper:
             return
-        for wrong, what in (
+        for error, what in (
             (self.idempotent, "--idempotent: profile zk08 has no idempotent producers; leave it out"),
             (self.combined, "--combined: profile zk08 has no controllers; leave it out"),
             (
@@ -125,7 +125,7 @@ class Setup:
             ),
             (bool(self.replay), "--replay: no run on real hosts has had profile zk08; leave it out"),
         ):
-            if wrong:
+            if error:
                 raise ValueError(what)
 
     @property

@@ -40,13 +40,13 @@ WITH_SNAPSHOTS = {"controllers": 3, "controller": tuple(SNAPSHOTS.controller.ite
 
 def active(s: Stage) -> NodeId:
     s.until(lambda: s.world.active_controller() is not None, "an active controller")
-    found = s.world.active_controller()
-    return 0 if found is None else found.id
+    result = s.world.active_controller()
+    return 0 if result is None else result.id
 
 
 def core(s: Stage, node: NodeId) -> Controller | None:
-    found = s.world.controllers[node].core
-    return found if isinstance(found, Controller) else None
+    result = s.world.controllers[node].core
+    return result if isinstance(result, Controller) else None
 
 
 def _leads(s: Stage, node: NodeId) -> bool:

@@ -84,8 +84,8 @@ def cut_under_a_consumer(s: Stage) -> None:
     s.rejoin(1)
     s.rejoin(2)
     s.until(lambda: s.high_watermark(3) == 3, "x and y committed")
-    wanted = FetchPartition(T, 2, 10_000, current_leader_epoch=known.leader_epoch)
-    answer = s.world.asked(3, FetchRequest(500, 1, 10_000, (wanted,)))
+    expected = FetchPartition(T, 2, 10_000, current_leader_epoch=known.leader_epoch)
+    answer = s.world.asked(3, FetchRequest(500, 1, 10_000, (expected,)))
     result = answer.partitions[0]
     if result.error is ErrorCode.none and result.records:
         s.find("poll-skip", "the consumer reads on at 2, x at 1 is new and it will never be told")

@@ -307,8 +307,8 @@ class Player:
 
 
 def _both_ways(node: NodeId, others: Iterable[NodeId]) -> list[Pair]:
-    found = [other for other in others if other != node]
-    return [pair for other in found for pair in ((node, other), (other, node))]
+    result = [other for other in others if other != node]
+    return [pair for other in result for pair in ((node, other), (other, node))]
 
 
 _OF_PAIRS = (Fault.EACH_OTHER, Fault.DEAF_TO_IT, Fault.SHORT_ANSWERS)

@@ -58,11 +58,11 @@ def guided(
 ) -> Callable[[Play], Guided]:
     """Makes a schedule of its play. No ``defects``: the one that it is named for, and none where settings do
     the harm."""
-    found, ignored = frozenset(oracles), frozenset(tolerated)
+    result, ignored = frozenset(oracles), frozenset(tolerated)
     switches = defects or (() if exposing else (name,))
 
     def of(play: Play) -> Guided:
-        return Guided(name, id_, switches, play, found, setting, exposing, harmless, hunted, ignored, text)
+        return Guided(name, id_, switches, play, result, setting, exposing, harmless, hunted, ignored, text)
 
     return of
 

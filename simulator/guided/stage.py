@@ -412,10 +412,10 @@ class Stage:
     def _nothing_lost(self, values: list[bytes]) -> None:
         if self.setting.losing:
             return
-        for call, wanted, acks in self._calls:
+        for call, expected, acks in self._calls:
             promised = acks == -1 or acks == self.setting.acks
             if promised and (acks == 0 or self.is_acked(call)):
-                gone = [value for value in wanted if value not in values]
+                gone = [value for value in expected if value not in values]
                 if gone:
                     self.find("lost-write", f"{gone!r} acknowledged, the log has {values!r}")
 

@@ -27,10 +27,12 @@ class Checker:
         """``observer``: None for one that follows the world."""
         self.profile = world.options.profile if profile is None else profile
         self.observer = Observer(world, self.profile) if observer is None else observer
-        wanted = None if only is None else frozenset(only)
+        expected = None if only is None else frozenset(only)
         profiles = {self.profile, world.options.upgrade_to}
         self.invariants: Sequence[Invariant] = tuple(
-            kind for kind in INVARIANTS if profiles & kind.profiles and (wanted is None or kind.id in wanted)
+            kind
+            for kind in INVARIANTS
+            if profiles & kind.profiles and (expected is None or kind.id in expected)
         )
         self._checks = {kind.id: kind.begin() for kind in self.invariants}
         self.violations: list[Violation] = []

@@ -59,8 +59,8 @@ class ClientView:
         for at in range(self._at, len(events)):
             self._take(events[at])
         self._at = len(events)
-        found, self._found = self._found, []
-        return found
+        result, self._found = self._found, []
+        return result
 
     def final(self, records: Mapping[int, Sequence[Record]]) -> list[Violation]:
         """Checks, after the final read has come to its end, that what was acknowledged is in it."""

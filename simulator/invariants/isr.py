@@ -69,8 +69,8 @@ def isr_sanity(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
     else:
         images = [change.after for change in seen.changes]
     for image in images:
-        if wrong := _insane(cluster, image):
-            yield image.tp, wrong
+        if error := _insane(cluster, image):
+            yield image.tp, error
 
 
 def _insane(cluster: ObservedCluster, image: PartitionImage) -> str:
@@ -105,9 +105,9 @@ def one_fetcher(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
             continue
         fetchers = broker.fetching(replica.tp)
         follows = replica.leader is None and replica.leader_id != NO_LEADER
-        wanted = (replica.leader_id,) if follows else ()
-        if fetchers != wanted:
-            yield replica.tp, f"fetched from {fetchers or 'nobody'}, it should be {wanted or 'nobody'}"
+        expected = (replica.leader_id,) if follows else ()
+        if fetchers != expected:
+            yield replica.tp, f"fetched from {fetchers or 'nobody'}, it should be {expected or 'nobody'}"
 
 
 @invariant("I18", "MinISR rule", "docs/protocol.md 2.1.2, 2.4.1, C1", REPLICAS)

@@ -118,18 +118,18 @@ CONDITIONS: tuple[Condition, ...] = (
 
 def missing(world: World) -> dict[str, list[str]]:
     """Condition -> what is not so now. Empty when all is well."""
-    found = {condition.__name__: list(condition(world)) for condition in CONDITIONS}
-    return {name: texts for name, texts in found.items() if texts}
+    result = {condition.__name__: list(condition(world)) for condition in CONDITIONS}
+    return {name: texts for name, texts in result.items() if texts}
 
 
 def settle(world: World, within_ms: float = DEADLINE_MS) -> list[Violation]:
     """Runs, after faults and load have stopped, until all conditions hold, or says which ones do not."""
     end_ms = world.now_ms + within_ms
-    while (wrong := missing(world)) and world.now_ms < end_ms:
+    while (error := missing(world)) and world.now_ms < end_ms:
         world.run(_LOOK_EVERY_MS)
     return [
         Violation("LIVE", name.replace("_", " "), world.steps, world.now_ms, -1, None, "; ".join(texts[:3]))
-        for name, texts in wrong.items()
+        for name, texts in error.items()
     ]
 
 

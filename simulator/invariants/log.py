@@ -67,9 +67,9 @@ def log_matching(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
         for node in () if image is None else image.replicas:
             yield from _differs(cluster, known, node)
     for replica, _ in seen.replicas:
-        found = cluster.partitions.get(replica.tp)
-        if found is not None and found not in seen.grown and found.topic_id == replica.topic_id:
-            yield from _differs(cluster, found, seen.node)
+        result = cluster.partitions.get(replica.tp)
+        if result is not None and result not in seen.grown and result.topic_id == replica.topic_id:
+            yield from _differs(cluster, result, seen.node)
 
 
 def _differs(cluster: ObservedCluster, known: ObservedPartition, node: NodeId) -> Wrong:

@@ -144,10 +144,10 @@ def valid_roles(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:  # noqa:
     raft, me = controller.raft, seen.node
     leader, role = raft.state.leader_id, raft.role
     if role is _LEADER:
-        wrong = leader != me or raft.leadership is None
+        error = leader != me or raft.leadership is None
     elif role is _FOLLOWER:
-        wrong = leader in (me, NO_LEADER)
+        error = leader in (me, NO_LEADER)
     else:
-        wrong = role is _CANDIDATE and raft.state.voted_for != me
-    if wrong or (raft.leadership is not None and role is not _LEADER):
+        error = role is _CANDIDATE and raft.state.voted_for != me
+    if error or (raft.leadership is not None and role is not _LEADER):
         yield None, f"{role.value}, and its state is {raft.state}"

@@ -72,8 +72,8 @@ class _SnapshotSaysCommitted:
             if isinstance(effect, WriteSnapshot):
                 try:
                     image = read(effect.data, effect.id)
-                except ValueError as wrong:
-                    yield METADATA, f"{effect.id} cannot be read: {wrong}"
+                except ValueError as error:
+                    yield METADATA, f"{effect.id} cannot be read: {error}"
                     return
                 yield from self._differs(image, f"the snapshot {effect.id}")
         if isinstance(seen.step.event, Boot) or _resets(seen):
@@ -104,11 +104,11 @@ class _SnapshotSaysCommitted:
 
     def _differs(self, image: ClusterImage, what: str) -> Wrong:
         end = image.metadata_offset + 1
-        wanted = self._replayed(end)
-        if wanted is None:
+        expected = self._replayed(end)
+        if expected is None:
             yield METADATA, f"{what} ends at {end}, inside a batch or past what is committed"
-        elif image != wanted or _orders(image) != _orders(wanted):
-            differs = _first(image, wanted)
+        elif image != expected or _orders(image) != _orders(expected):
+            differs = _first(image, expected)
             yield METADATA, f"{what} is not the state that the log up to {end} gives: {differs}"
 
     def _replayed(self, end: int) -> ClusterImage | None:

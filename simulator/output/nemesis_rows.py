@@ -109,12 +109,12 @@ class ClusterRows:
         if world.image.metadata_offset == self._at:
             return
         self._at = world.image.metadata_offset
-        found = [partition for tp in self._watched if (partition := world.image.partition(tp)) is not None]
-        now = {partition.tp: (partition.leader_epoch, partition.partition_epoch) for partition in found}
+        result = [partition for tp in self._watched if (partition := world.image.partition(tp)) is not None]
+        now = {partition.tp: (partition.leader_epoch, partition.partition_epoch) for partition in result}
         if now == self._known:
             return
         before, self._known = self._known, now
-        replicas = {str(partition.tp.partition): sorted(partition.replicas) for partition in found}
+        replicas = {str(partition.tp.partition): sorted(partition.replicas) for partition in result}
         if replicas != self._replicas:
             self._replicas = replicas
             nodes = {str(node): host(node) for node in world.brokers}
@@ -130,10 +130,10 @@ class ClusterRows:
                 "elr": list(partition.elr),
                 "replicas": list(partition.replicas),
             }
-            for partition in found
+            for partition in result
         ]
         self._row(world, "cluster", {"partitions": rows})
-        for partition in found:
+        for partition in result:
             if before.get(partition.tp) != now[partition.tp]:
                 self._change(world, partition)
 

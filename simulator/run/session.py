@@ -323,15 +323,15 @@ def run(
             if not session.found:
                 part()
         session.judge()
-    except SimulationError as wrong:
-        session._found(Violation("simulation", str(wrong)))
+    except SimulationError as error:
+        session._found(Violation("simulation", str(error)))
     except Exception as bug:  # noqa: BLE001 - the one supervisor: whatever a core raises is a finding, as a crash is
         session._found(Violation("crash", f"{type(bug).__name__}: {bug} ({_place(bug)})"))
-    found = session.found
+    result = session.found
     return Result(
         setup,
-        found[0] if found else None,
-        found,
+        result[0] if result else None,
+        result,
         world.steps,
         world.now_ms / 1000,
         sum(

@@ -185,10 +185,10 @@ def kill_table(
     for guided in schedules:
         row = guided_row(guided, seed)
         if random and guided.defects and not guided.exposing:
-            found = hunt(
+            result = hunt(
                 budget, row.profile, guided.defects, seed, hunted=guided.hunted, harmless=guided.harmless
             )
-            row = replace(row, hunt=found)
+            row = replace(row, hunt=result)
         rows.append(row)
         progress(line_of(row))
     lines = []

@@ -81,9 +81,9 @@ class Totals:
     def text(self) -> str:
         per = max(self.seeds, 1)
         speed = self.simulated_s / self.cpu_s if self.cpu_s else 0.0
-        found = f"{len(self.violations)} violations" if len(self.violations) != 1 else "1 violation"
+        result = f"{len(self.violations)} violations" if len(self.violations) != 1 else "1 violation"
         return (
-            f"{found} in {self.seeds} seeds: {self.cpu_s:.0f} s of CPU, {self.simulated_s:.0f} s simulated "
+            f"{result} in {self.seeds} seeds: {self.cpu_s:.0f} s of CPU, {self.simulated_s:.0f} s simulated "
             f"({speed:.0f} to 1), {self.steps} steps; each seed {self.simulated_s / per:.1f} s, "
             f"{self.faults / per:.1f} faults, {self.operations / per:.0f} operations, "
             f"{self.acked / per:.0f} records acknowledged, {self.read / per:.0f} in the final read"
@@ -136,11 +136,11 @@ def run_seeds(
     ends it with what is done. Raises DoneFileError."""
     totals = Totals()
     known = _resume(done, setup, vary) if done is not None else {}
-    wanted = range(setup.seed, setup.seed + runs)
-    for row in (known[seed] for seed in wanted if seed in known):
+    expected = range(setup.seed, setup.seed + runs)
+    for row in (known[seed] for seed in expected if seed in known):
         totals.add(row)
     totals.resumed = totals.seeds
-    left = [replace(setup, seed=seed) for seed in wanted if seed not in known]
+    left = [replace(setup, seed=seed) for seed in expected if seed not in known]
     setups = [drawn_as(vary, one) for one in left]
     out = None if done is None else done.open("a", encoding="utf-8")
     rows = _in_this_process(setups) if jobs == 1 else _in_processes(setups, jobs)
@@ -240,20 +240,20 @@ def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
             file.write_text(head + "\n", encoding="utf-8")
             return {}
         first, *lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as wrong:
-        raise DoneFileError(f"{file}: {wrong}; --done names another file") from wrong
+    except (OSError, UnicodeDecodeError) as error:
+        raise DoneFileError(f"{file}: {error}; --done names another file") from error
     if first != head:
         raise DoneFileError(f"{file} is of another series ({first[:120]}); --done names another file")
     names = {item.name for item in fields(Row)}
-    found: dict[int, Row] = {}
+    result: dict[int, Row] = {}
     for number, line in enumerate(lines, 2):
         try:
             values = json.loads(line)
             row = Row(**{name: values[name] for name in names})
-        except (ValueError, KeyError, TypeError) as wrong:
-            raise DoneFileError(f"{file}, line {number}: {wrong}; take the line out") from wrong
-        found[row.seed] = row
-    return found
+        except (ValueError, KeyError, TypeError) as error:
+            raise DoneFileError(f"{file}, line {number}: {error}; take the line out") from error
+        result[row.seed] = row
+    return result
 
 
 def _write(out: TextIO, row: Row) -> None:

@@ -101,8 +101,8 @@ class Order:
             case "register" if fields["broker"] == node:
                 return self._is_committed(fields["epoch"])
             case _ if line.kind == COMMIT:
-                wanted = self._wanted.get(fields["offset"])
-                return wanted is None or wanted in self._proposed
+                expected = self._wanted.get(fields["offset"])
+                return expected is None or expected in self._proposed
             case _:
                 return True
 

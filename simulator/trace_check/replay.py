@@ -111,8 +111,8 @@ class Replay:
             fields = self._commits[offset]
             try:
                 self._image.apply(decode(orjson.dumps(fields)), offset)
-            except (ImageError, ValueError) as wrong:
-                self.gap = f"{step.place}: {wrong}"
+            except (ImageError, ValueError) as error:
+                self.gap = f"{step.place}: {error}"
                 break
             effects.append(Trace(COMMIT, {"offset": offset, "record": fields}))
         return effects
@@ -143,12 +143,12 @@ class Replay:
         server.core = core = TracedBroker(step.node, context)
         server.incarnation += 1
         logs: dict[TopicPartition, RecoveredLog] = {}
-        for name, found in line.fields["logs"].items():
+        for name, result in line.fields["logs"].items():
             tp = partition_of(name)
             if tp == METADATA:
                 continue
             recovered = RecoveredLog(
-                UUID(found["topic_id"]), found["start"], found["leo"], found["flushed"], found["hwm"]
+                UUID(result["topic_id"]), result["start"], result["leo"], result["flushed"], result["hwm"]
             )
             logs[tp] = recovered
             self._found(step, server, tp, recovered)
@@ -167,15 +167,15 @@ class Replay:
             log = server.disk.logs[tp] = TracedLog(found.topic_id, found.log_start, found.log_start)
         assert isinstance(log, TracedLog)
         while log.leo < found.leo:
-            wanted = log.leo
-            fits = [one for one in self._batches[found.topic_id, tp, wanted] if one[0] < found.leo]
+            expected = log.leo
+            fits = [one for one in self._batches[found.topic_id, tp, expected] if one[0] < found.leo]
             if len(fits) != 1:
                 self._lose_sight(
-                    tp, f"{step.place}: the log has records from {wanted} on of which no trace tells"
+                    tp, f"{step.place}: the log has records from {expected} on of which no trace tells"
                 )
                 log.leo = found.leo
                 break
-            log.wrote(wanted, *fits[0])
+            log.wrote(expected, *fits[0])
         log.synced = found.flushed
 
     def _lose_sight(self, tp: TopicPartition, why: str) -> None:
@@ -184,12 +184,12 @@ class Replay:
     def _end(self, step: Step, server: TracedServer) -> bool:
         """Cuts the disk to what the next life finds: this is what this life's end has left. True: it has
         left less than there was, as a power cut does."""
-        found = self._starts.get((step.node, step.incarnation))
-        if found is None:
+        result = self._starts.get((step.node, step.incarnation))
+        if result is None:
             return False
         lost = False
         for tp, log in list(server.disk.logs.items()):
-            left = found.get(str(tp))
+            left = result.get(str(tp))
             if left is None or left["topic_id"] != str(log.topic_id):
                 del server.disk.logs[tp]
             elif left["leo"] < log.leo:
@@ -288,13 +288,13 @@ class Replay:
 
 def _starts(streams: Mapping[NodeId, Sequence[Step]]) -> dict[tuple[NodeId, str], Mapping[str, Any]]:
     """(node, incarnation) -> the logs that its next life found."""
-    found: dict[tuple[NodeId, str], Mapping[str, Any]] = {}
+    result: dict[tuple[NodeId, str], Mapping[str, Any]] = {}
     for node, steps in streams.items():
         former: str | None = None
         for step in steps:
             for line in step.lines:
                 if line.kind == START:
                     if former is not None:
-                        found[node, former] = line.fields["logs"]
+                        result[node, former] = line.fields["logs"]
                     former = step.incarnation
-    return found
+    return result

@@ -104,9 +104,9 @@ def judge_written(
 ) -> Judged:
     """``states`` in their order. ``missing``: what may have happened and is not among them, a line each: then
     nothing is said of how many steps an epoch has made."""
-    found = [*_of_states(states, cluster, whole=not missing), *_of_logs(logs)]
+    result = [*_of_states(states, cluster, whole=not missing), *_of_logs(logs)]
     first: dict[tuple[str, str], Broken] = {}
-    for one in found:
+    for one in result:
         first.setdefault((one.id, one.tp), one)
     return Judged(
         checked=tuple(kind.id for kind in _ASKED),
@@ -182,8 +182,8 @@ def _of_logs(logs: Sequence[Log]) -> Iterator[Broken]:
             yield _broken(
                 watermark_bounds, log, f"{bounds} does not hold of log start, high watermark and end"
             )
-        if log.epochs is not None and (wrong := _epochs(log, log.epochs)):
-            yield _broken(epoch_cache_matches_log, log, wrong)
+        if log.epochs is not None and (error := _epochs(log, log.epochs)):
+            yield _broken(epoch_cache_matches_log, log, error)
     for own in by_partition.values():
         committed = max(log.high_watermark for log in own)
         for log in own:

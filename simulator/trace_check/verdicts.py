@@ -153,8 +153,8 @@ def _with_controller(streams: Streams, profile: str, flush: FlushMode, strategy:
         WorldOptions(profile=profile, controller={"unclean_recovery_strategy": strategy}, boot=False)
     )
     observer = TracedObserver(world, profile)
-    wanted = [kind.id for kind in INVARIANTS if kind.id not in UNDECIDED]
-    checker = Checker(cast(World, world), profile=profile, only=wanted, observer=observer)
+    expected = [kind.id for kind in INVARIANTS if kind.id not in UNDECIDED]
+    checker = Checker(cast(World, world), profile=profile, only=expected, observer=observer)
     names = tuple(kind.id for kind in checker.invariants)
     return Asked(world, checker, Replay(world, streams, flush), names, UNDECIDED, PARTLY)
 

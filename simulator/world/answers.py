@@ -45,12 +45,12 @@ def _with_records(disk: Disk, max_bytes: int, response: FetchResponse) -> FetchR
     for result in response.partitions:
         part = result.records
         if isinstance(part, LogSlice):
-            wanted = part
+            expected = part
             if part.max_bytes > left or not empty:
-                wanted = replace(
+                expected = replace(
                     part, max_bytes=min(part.max_bytes, left), at_least_one=part.at_least_one and empty
                 )
-            records = disk.read(wanted) if empty or left > 0 else b""
+            records = disk.read(expected) if empty or left > 0 else b""
             left -= len(records)
             empty = empty and not records
             result = result.with_records(records)

@@ -89,17 +89,17 @@ class SimLog:
     def rows(self, start: int = 0, end: int | None = None) -> list[Row]:
         """The records in [start, end)."""
         stop = self.leo if end is None else end
-        found = []
+        result = []
         for at in range(self.index_of(start), len(self.batches)):
             header, data = self.batches[at]
             if header.base_offset >= stop:
                 break
-            found += [
+            result += [
                 Row(offset, header.leader_epoch, value)
                 for offset, value in batch.values_of(header, data)
                 if start <= offset < stop
             ]
-        return found
+        return result
 
     def copy(self) -> SimLog:
         return replace(

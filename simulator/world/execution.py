@@ -82,16 +82,16 @@ class Execution(Transport):
 
     def life(self, node: NodeId) -> int:
         """Returns which life of its process the node is in; 0 while it is down."""
-        found = self._nodes[node]
-        return found.incarnation if found.core is not None else 0
+        result = self._nodes[node]
+        return result.incarnation if result.core is not None else 0
 
     def is_paused(self, node: NodeId) -> bool:
         return self._nodes[node].paused
 
     def tell(self, node: NodeId, event: zk.SessionChanged | zk.Coordinated | zk.WatchFired) -> None:
-        found = self._nodes[node]
-        if found.core is not None:
-            self._put(found, event, None)
+        result = self._nodes[node]
+        if result.core is not None:
+            self._put(result, event, None)
 
     # --- events --------------------------------------------------------------------------------------------
 

@@ -39,10 +39,10 @@ class Processes(Execution):
         return self._nodes[node]
 
     def server(self, node: NodeId) -> SimServer:
-        found = self._nodes[node]
-        if not isinstance(found, SimServer):
+        result = self._nodes[node]
+        if not isinstance(result, SimServer):
             raise SimulationError(f"node {node} is a client")
-        return found
+        return result
 
     def _new_disk(self) -> Disk:
         return Disk(UUID(int=self._node_random.getrandbits(128)), self.options.segment_bytes)
@@ -57,19 +57,19 @@ class Processes(Execution):
         server.incarnation += 1
         server.down, server.paused, server.accepts = "never", False, False
         server.inbox.clear()
-        found = server.disk.recover(rebuild_epochs=self.rules.switches.start_rebuilds_epochs)
+        result = server.disk.recover(rebuild_epochs=self.rules.switches.start_rebuilds_epochs)
         if not self.rules.switches.start_removes_clean_file:
-            server.disk.clean_epoch = found.previous_broker_epoch
+            server.disk.clean_epoch = result.previous_broker_epoch
         server.core = self._make_core(node)
         incarnation = UUID(int=self._node_random.getrandbits(128))
         boot = ev.Boot(
             incarnation,
-            found.logs,
-            found.metadata,
-            found.previous_broker_epoch,
+            result.logs,
+            result.metadata,
+            result.previous_broker_epoch,
             quorum_state=server.disk.quorum_state,
             directory_id=server.disk.directory_id,
-            snapshots=found.snapshots,
+            snapshots=result.snapshots,
         )
         return self._tell(self._handle(server, boot, "boot"))
 

@@ -189,19 +189,19 @@ class Transport(Clock):
         return self._record("closed", node.id, message=message, note=f"{connection.source} hung up")
 
     def _reply(self, node: SimServer, effect: fx.Reply) -> None:
-        found = node.requests.pop(effect.request_id, None)
-        if found is None:
+        result = node.requests.pop(effect.request_id, None)
+        if result is None:
             return
-        connection, slot = found
+        connection, slot = result
         slot.response = resolve(node.disk, slot.request, effect.response)
         slot.done = True
         self._answer(connection)
 
     def _no_reply(self, node: SimNode, effect: fx.NoReply) -> None:
-        found = node.requests.pop(effect.request_id, None)
-        if found is None:
+        result = node.requests.pop(effect.request_id, None)
+        if result is None:
             return
-        connection, slot = found
+        connection, slot = result
         slot.done = True
         connection.asked.pop(slot.correlation, None)
         self._answer(connection)

@@ -120,12 +120,12 @@ class World(Processes):
 
     def active_controller(self) -> SimController | None:
         """The one in charge, the newest where two think they are; None when none does."""
-        found: SimController | None = None
+        result: SimController | None = None
         for controller in self.controllers.values():
             core = controller.core
-            if core is not None and core.is_active and (found is None or _term(core) > _term(found.core)):
-                found = controller
-        return found
+            if core is not None and core.is_active and (result is None or _term(core) > _term(result.core)):
+                result = controller
+        return result
 
     @property
     def image(self) -> ClusterImage:

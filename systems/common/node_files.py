@@ -28,10 +28,10 @@ def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> Replica
                 for file in _present(fleet, node, segments.HIGH_WATERMARKS, segments.LOG_STARTS)
             }
             remote.get_tree(f"{folder}/{name}", into, patterns=("*.log", segments.EPOCHS))
-        except (FleetError, segments.SegmentError, UnicodeDecodeError) as wrong:
+        except (FleetError, segments.SegmentError, UnicodeDecodeError) as error:
             raise deploy_error(
-                node, f"read the log of {name}", str(wrong), "see that the replica is on this host"
-            ) from wrong
+                node, f"read the log of {name}", str(error), "see that the replica is on this host"
+            ) from error
         return segments.read_log(
             into,
             node_id=node.node_id,
@@ -43,8 +43,8 @@ def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> Replica
 
 
 def _present(fleet: Fleet, node: Node, *names: str) -> list[str]:
-    found = run_on(fleet, node, f"cd {data_dir(node.host)} && ls {' '.join(names)} 2>/dev/null; true")
-    return found.stdout.split()
+    result = run_on(fleet, node, f"cd {data_dir(node.host)} && ls {' '.join(names)} 2>/dev/null; true")
+    return result.stdout.split()
 
 
 def collect(
@@ -58,8 +58,8 @@ def collect(
     def attempt(what: str, action: Callable[[], object]) -> None:
         try:
             action()
-        except (FleetError, DeployError) as wrong:
-            missing.append(f"{what}: {wrong}")
+        except (FleetError, DeployError) as error:
+            missing.append(f"{what}: {error}")
 
     def listing() -> None:
         command = f"find {data_dir(node.host)} -printf '%10s %TY-%Tm-%TdT%TT %p\\n' | sort -k 3"

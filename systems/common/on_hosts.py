@@ -19,8 +19,8 @@ def run_on(fleet: Fleet, node: Node, command: str, *, timeout_s: float = 30.0, c
     ``check``, on an exit code other than 0."""
     try:
         result = fleet.remote(node.host).run(command, timeout_s=timeout_s, check=False)
-    except FleetError as wrong:
-        raise deploy_error(node, command, str(wrong), "see that the host is up and reachable") from wrong
+    except FleetError as error:
+        raise deploy_error(node, command, str(error), "see that the host is up and reachable") from error
     if check and not result.ok:
         output = (result.stderr or result.stdout).strip()
         raise deploy_error(
@@ -50,8 +50,8 @@ def bringing(node: Node, what: str = "upload") -> Iterator[None]:
     """Raises DeployError where the host does not take what it is sent."""
     try:
         yield
-    except FleetError as wrong:
-        raise deploy_error(node, what, str(wrong), "see that the host's disk has room") from wrong
+    except FleetError as error:
+        raise deploy_error(node, what, str(error), "see that the host's disk has room") from error
 
 
 def deploy_error(node: Node, command: str, what: str, way_out: str) -> DeployError:

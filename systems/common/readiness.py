@@ -27,17 +27,17 @@ def wait_ready(
     deadline with what was seen last.
     """
     deadline = time.monotonic() + timeout_s
-    wanted = {node.node_id for node in nodes.brokers}
+    expected = {node.node_id for node in nodes.brokers}
     look_at = time.monotonic() + LOOK_EVERY_S
     while True:
         try:
             state = describe(ASK_TIMEOUT_S)
-            last = f"unfenced brokers {list(state.brokers)} of {sorted(wanted)}"
-            if wanted <= set(state.brokers):
+            last = f"unfenced brokers {list(state.brokers)} of {sorted(expected)}"
+            if expected <= set(state.brokers):
                 on_each(nodes.started, assert_alive)
                 return
-        except DeployError as wrong:
-            last = str(wrong)
+        except DeployError as error:
+            last = str(error)
         now = time.monotonic()
         if now >= look_at:
             on_each(nodes.started, assert_alive)

@@ -48,7 +48,7 @@ def fetch_again(
     leader = next((node for node in nodes if state is not None and node.node_id == state.leader), None)
     if leader is None:
         raise DeployError(f"{name} cannot be read again: it has no leader")
-    found = Offsets()
+    result = Offsets()
     try:
         with client.connect(leader, ASK_S) as connection:
             if connection.newest(_FETCH, VERSION) < VERSION:
@@ -56,17 +56,17 @@ def fetch_again(
             for first, last in wanted.intervals():
                 for offset in _given(connection, place, first, last, committed, deadline):
                     if offset in wanted:
-                        found.add(offset)
-    except ProtocolError as wrong:
-        raise DeployError(f"{name} cannot be read again: {wrong}") from wrong
-    return found
+                        result.add(offset)
+    except ProtocolError as error:
+        raise DeployError(f"{name} cannot be read again: {error}") from error
+    return result
 
 
 def _given(
     connection: Connection, place: Place, first: int, last: int, committed: bool, deadline: float
 ) -> list[int]:
     """Offsets of the records between these two, and of some behind them. Raises ProtocolError."""
-    found: list[int] = []
+    result: list[int] = []
     at = first
     while at <= last:
         if time.monotonic() > deadline:
@@ -81,11 +81,11 @@ def _given(
             aborted.setdefault(int(one.producer_id), []).append(int(one.first_offset))
         data = bytes(answer.records or b"")
         given = [offset for offset in offsets_in(data, aborted) if offset >= at]
-        found += given
+        result += given
         if (end := next_offset(data)) <= at:
             break
         at = end
-    return found
+    return result
 
 
 def _fetch(connection: Connection, place: Place, at: int, committed: bool) -> Any:
@@ -101,8 +101,8 @@ def _fetch(connection: Connection, place: Place, at: int, committed: bool) -> An
         topics=(fetch_request.FetchTopic(topic=TopicName(place[0]), partitions=(part,)),),
     )
     for topic in connection.request(request, fetch_response.FetchResponse).responses:
-        for found in topic.partitions:
-            return found
+        for result in topic.partitions:
+            return result
     raise ProtocolError(f"Fetch to {connection.address}: the answer does not speak of {place[0]}")
 
 
@@ -110,13 +110,13 @@ def scan_again(fleet: Fleet, node: Node, place: Place) -> Offsets:
     """The offsets at which the node's own segments have records. Raises DeployError."""
     name = f"{place[0]}-{place[1]}"
     folder = f"{data_dir(node.host)}/{name}"
-    found = Offsets()
+    result = Offsets()
     try:
         remote = fleet.remote(node.host)
         for file in run_on(fleet, node, f"ls {folder}/*.log").stdout.split():
             for offset in offsets_in(remote.get(file)):
-                found.add(offset)
-    except (FleetError, IndexError) as wrong:
+                result.add(offset)
+    except (FleetError, IndexError) as error:
         what = f"read the log of {name} again"
-        raise deploy_error(node, what, str(wrong), "see that the replica is on this host") from wrong
-    return found
+        raise deploy_error(node, what, str(error), "see that the replica is on this host") from error
+    return result

@@ -49,8 +49,8 @@ SomeSeconds = Annotated[float, Field(gt=0, le=600), SECONDS]
 
 
 def _address(given: str) -> str:
-    found = _ADDRESS.fullmatch(given)
-    if found is None or not 0 < int(found[1]) < 65_536:
+    match = _ADDRESS.fullmatch(given)
+    if match is None or not 0 < int(match[1]) < 65_536:
         raise ValueError(f"{given!r} is no address: give it as host:port")
     return given
 
@@ -81,14 +81,14 @@ class SecretSpec(Strict):
     def read(self, key: str) -> str:
         """Raises DeployError, which names the key."""
         if self.env is not None:
-            if not (found := os.environ.get(self.env)):
+            if not (result := os.environ.get(self.env)):
                 raise DeployError(f"system.security.{key}: the environment variable {self.env} is not set")
-            return found
+            return result
         assert self.file is not None
         try:
             lines = Path(self.file).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as wrong:
-            raise DeployError(f"system.security.{key}: {_unreadable(self.file, wrong)}") from wrong
+        except (OSError, UnicodeDecodeError) as error:
+            raise DeployError(f"system.security.{key}: {_unreadable(self.file, error)}") from error
         if not lines or not lines[0]:
             raise DeployError(f"system.security.{key}: {self.file} has nothing in its first line")
         return lines[0]
@@ -150,8 +150,8 @@ class SecuritySpec(Strict):
         for key, location in _locations(ssl):
             try:
                 Path(location).read_bytes()
-            except OSError as wrong:
-                raise DeployError(f"system.security.ssl.{key}: {_unreadable(location, wrong)}") from wrong
+            except OSError as error:
+                raise DeployError(f"system.security.ssl.{key}: {_unreadable(location, error)}") from error
         made = Security(
             protocol=self.protocol,
             mechanism=sasl.mechanism if sasl else "",
@@ -165,10 +165,10 @@ class SecuritySpec(Strict):
         )
         try:
             _ = made.context
-        except OSError as wrong:
+        except OSError as error:
             raise DeployError(
-                f"system.security.ssl: the files are no PEM certificates and key that fit: {wrong}"
-            ) from wrong
+                f"system.security.ssl: the files are no PEM certificates and key that fit: {error}"
+            ) from error
         return made
 
 

@@ -147,10 +147,10 @@ class ExternalSystem:
                             "; system.kind: apache-kafka deploys versions from 0.8.2 on"
                         )
                     return connection.metadata(()).brokers, queries.has_quorum(connection)
-            except AuthenticationError as wrong:
-                raise DeployError(f"the cluster does not let us in: {wrong}") from wrong
-            except ProtocolError as wrong:
-                tried[address] = str(wrong)
+            except AuthenticationError as error:
+                raise DeployError(f"the cluster does not let us in: {error}") from error
+            except ProtocolError as error:
+                tried[address] = str(error)
         said = "; ".join(tried.values())
         raise DeployError(
             f"no broker of {', '.join(self._bootstrap)} answers: {said} (tried for up to {ANSWER_S:g} s, "
@@ -195,21 +195,21 @@ class ExternalSystem:
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
                 connection.api_versions()
-        except ProtocolError as wrong:
-            return str(wrong)
+        except ProtocolError as error:
+            return str(error)
         return None
 
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
         """Waits until every broker that was found is in the cluster's own metadata."""
         deadline = time.monotonic() + timeout_s
-        wanted = {node.node_id for node in self.nodes}
+        expected = {node.node_id for node in self.nodes}
         while True:
             there = set(self.describe().brokers)
-            if wanted <= there:
+            if expected <= there:
                 return
             if time.monotonic() > deadline:
                 raise DeployError(
-                    f"of brokers {_listed(sorted(wanted))} the cluster shows only {_listed(sorted(there))} "
+                    f"of brokers {_listed(sorted(expected))} the cluster shows only {_listed(sorted(there))} "
                     f"after {timeout_s:g} s; see that all of them run"
                 )
             time.sleep(0.2)
@@ -241,10 +241,10 @@ class ExternalSystem:
         """The topic as the cluster made it with what the specification says. Settings that we may not see are
         taken as they were asked for."""
         try:
-            found = self.admin.ask(lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S)
+            result = self.admin.ask(lambda one: one.describe_configs(ResourceType.TOPIC, topic.name), LOOK_S)
         except DeployError:
             return
-        there = {one.name: one.value for one in found if one.value is not None}
+        there = {one.name: one.value for one in result if one.value is not None}
         for name, usual in FROM_THE_CONTRACT.items():
             asked = topic.configs.get(name, usual)
             given = there.get(name, asked)
@@ -302,10 +302,10 @@ class ExternalSystem:
         itself."""
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
-                found = node_settings(connection, node)
-        except ProtocolError as wrong:
-            raise DeployError(str(wrong)) from wrong
-        return "".join(f"{one.name}={one.value or ''}\n" for one in found)
+                result = node_settings(connection, node)
+        except ProtocolError as error:
+            raise DeployError(str(error)) from error
+        return "".join(f"{one.name}={one.value or ''}\n" for one in result)
 
     def _asked(self) -> ClusterClient:
         if self._client is None:
@@ -361,8 +361,8 @@ class ExternalSystem:
         into.mkdir(parents=True, exist_ok=True)
         try:
             said = self.effective_config(node)
-        except DeployError as wrong:
-            said = f"# it did not say: {wrong}\n"
+        except DeployError as error:
+            said = f"# it did not say: {error}\n"
         (into / "effective-config.txt").write_text(said)
         if problem := self._commander.fetch_log(node, self._others(node), into / "broker.log"):
             (into / "missing.txt").write_text(f"broker.log: {problem}\n")
@@ -379,11 +379,11 @@ class ExternalSystem:
             try:
                 self.admin.delete_topic(self._made[0], timeout_s=LOOK_S)
                 self._made.pop(0)
-            except DeployError as wrong:
+            except DeployError as error:
                 if time.monotonic() > deadline:
                     raise DeployError(
-                        f"{names} could not be removed within {REMOVE_S:g} s: {wrong}; remove {them} by hand"
-                    ) from wrong
+                        f"{names} could not be removed within {REMOVE_S:g} s: {error}; remove {them} by hand"
+                    ) from error
                 time.sleep(0.5)
         return f"{names} {verb} removed from the cluster"
 

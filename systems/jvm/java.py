@@ -27,18 +27,18 @@ is of use only to a JVM with the same garbage collector."""
 
 def java() -> str:
     """The program. Raises DeployError when there is none."""
-    found = shutil.which(find_java())
-    if found is None:
+    result = shutil.which(find_java())
+    if result is None:
         raise DeployError(f"control node: no Java found: {mend('java')}, or set JAVA_HOME")
-    return found
+    return result
 
 
 def java_version() -> str:
     """Returns the version as the JVM says it, in one line. Raises DeployError."""
     try:
         done = subprocess.run([java(), "-version"], capture_output=True, text=True, timeout=ASK_S, check=True)
-    except (OSError, subprocess.SubprocessError) as wrong:
-        raise DeployError(f"control node: {java()} -version: {wrong}") from wrong
+    except (OSError, subprocess.SubprocessError) as error:
+        raise DeployError(f"control node: {java()} -version: {error}") from error
     return (done.stderr or done.stdout).splitlines()[0]
 
 

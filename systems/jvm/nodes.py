@@ -95,9 +95,9 @@ class JvmNodes(Deployed):
         """The release, where the host does not see it, and all that a start needs of it. Raises
         FleetError."""
         release = self._release_of(node)
-        wanted = (release.folder / RELEASE).read_bytes()
+        expected = (release.folder / RELEASE).read_bytes()
         seen = self._command(node, f"cat {shlex.quote(str(release.folder / RELEASE))} 2>/dev/null; true")
-        if seen.stdout.encode() != wanted:
+        if seen.stdout.encode() != expected:
             self._send(node, release)
         remote = self.fleet.remote(node.host)
         self._put(node, self._program(node, release))

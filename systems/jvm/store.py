@@ -104,8 +104,8 @@ class Store:
     def releases(self) -> tuple[Release, ...]:
         """Returns the releases that are complete, oldest first."""
         folders = self.root.iterdir() if self.root.is_dir() else ()
-        found = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
-        return tuple(sorted(filter(None, found), key=lambda one: _numbers(one.version)))
+        result = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
+        return tuple(sorted(filter(None, result), key=lambda one: _numbers(one.version)))
 
     def find(self, version: str) -> Release | None:
         folder = self.root / version
@@ -131,11 +131,11 @@ class Store:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             file = (self.root / f".{version}.lock").open("a")
-        except OSError as wrong:
+        except OSError as error:
             raise DeployError(
-                f"{self.root} cannot be written: {wrong.strerror}; use sudo, or name another folder with "
+                f"{self.root} cannot be written: {error.strerror}; use sudo, or name another folder with "
                 f"{VARIABLE}"
-            ) from wrong
+            ) from error
         with file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -153,22 +153,22 @@ class Store:
     ) -> Release:
         """The version; if it is not here, what ``make`` makes of it in a scratch folder while other processes
         wait. ``java`` says before that which JVM there is. Raises DeployError, in one line."""
-        if (found := self.find(version)) is not None:
-            return found
+        if (result := self.find(version)) is not None:
+            return result
         jvm = java()
         with self.locked(version):
-            if (found := self.find(version)) is not None:
-                return found
+            if (result := self.find(version)) is not None:
+                return result
             try:
                 scratch = self.scratch(version)
                 release = make(scratch, jvm)
                 self.finish(release)
                 shutil.rmtree(scratch)
-            except MavenFailed as wrong:
-                raise DeployError(f"{self._program} {version} cannot be installed: {wrong}") from wrong
-            except OSError as wrong:
-                what = f"{wrong.filename or self.root}: {wrong.strerror or wrong}"
-                raise DeployError(f"{self._program} {version} cannot be installed: {what}") from wrong
+            except MavenFailed as error:
+                raise DeployError(f"{self._program} {version} cannot be installed: {error}") from error
+            except OSError as error:
+                what = f"{error.filename or self.root}: {error.strerror or error}"
+                raise DeployError(f"{self._program} {version} cannot be installed: {what}") from error
         return release
 
     def begin(self, version: str, jars: Mapping[str, Path]) -> Path:

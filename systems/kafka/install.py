@@ -38,9 +38,9 @@ def install(
     is waited for. With a version that needs ZooKeeper that is installed, too. Raises DeployError, in one
     line."""
     try:
-        wanted = artifacts(version)
-    except ValueError as wrong:
-        raise DeployError(str(wrong)) from wrong
+        expected = artifacts(version)
+    except ValueError as error:
+        raise DeployError(str(error)) from error
     beside = None
     if on_zookeeper(version):
         if tarball is not None:
@@ -51,7 +51,7 @@ def install(
         if tarball is not None:
             jars, origin = _unpacked(tarball, scratch), tarball.name
         else:
-            jars, origin = _resolved(version, wanted, scratch, repositories, say)
+            jars, origin = _resolved(version, expected, scratch, repositories, say)
         folder = store.begin(version, jars)
         release = store.unfinished(folder, version, origin, java)
         say(f"Kafka {version}: {len(jars)} jars; the server is asked for its settings")
@@ -82,12 +82,12 @@ def version_of(tarball: Path) -> str:
     try:
         with tarfile.open(tarball) as archive:
             names = archive.getnames()
-    except (OSError, tarfile.TarError) as wrong:
-        raise DeployError(f"{tarball}: cannot be read as a release of Kafka: {wrong}") from wrong
+    except (OSError, tarfile.TarError) as error:
+        raise DeployError(f"{tarball}: cannot be read as a release of Kafka: {error}") from error
     for name in names:
-        if found := _SERVER.search(name):
-            parsed(found[1])
-            return found[1]
+        if match := _SERVER.search(name):
+            parsed(match[1])
+            return match[1]
     raise DeployError(f"{tarball}: no server in it (libs/kafka_2.13-VERSION.jar): is it a release of Kafka?")
 
 
@@ -104,8 +104,8 @@ def _unpacked(tarball: Path, into: Path) -> dict[str, Path]:
                     jars[name.name] = into / name.name
                     with packed, jars[name.name].open("wb") as jar:
                         shutil.copyfileobj(packed, jar)
-    except tarfile.TarError as wrong:
-        raise DeployError(f"{tarball}: cannot be unpacked: {wrong}; fetch it again") from wrong
+    except tarfile.TarError as error:
+        raise DeployError(f"{tarball}: cannot be unpacked: {error}; fetch it again") from error
     return jars
 
 
@@ -116,10 +116,10 @@ def _check(tarball: Path) -> None:
     if not beside.is_file():
         return
     said = beside.read_text(errors="replace").replace(tarball.name, "")
-    wanted = "".join(re.findall(r"[0-9A-Fa-f]+", said)).lower()
+    expected = "".join(re.findall(r"[0-9A-Fa-f]+", said)).lower()
     with tarball.open("rb") as file:
-        found = hashlib.file_digest(file, "sha512").hexdigest()
-    if found != wanted:
+        result = hashlib.file_digest(file, "sha512").hexdigest()
+    if result != expected:
         raise DeployError(
-            f"{tarball} is not what {beside.name} says (SHA-512 {found[:16]}...): fetch it again"
+            f"{tarball} is not what {beside.name} says (SHA-512 {result[:16]}...): fetch it again"
         )

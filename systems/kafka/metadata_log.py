@@ -39,8 +39,8 @@ def chronicle(log: ReplicaLog, host: str, topic: str) -> Chronicle:
             if record is None:
                 continue
             change = followed.take(record, stored.timestamp_ms * _MS, host, stored.offset)
-        except (NotUnderstood, KeyError) as wrong:
-            missing.append(f"the record at offset {stored.offset}: {wrong}")
+        except (NotUnderstood, KeyError) as error:
+            missing.append(f"the record at offset {stored.offset}: {error}")
             continue
         if change is not None:
             recoveries += _unclean(change, record)
@@ -77,7 +77,7 @@ def _topic(fields: _Fields, version: int) -> dict[str, Any]:  # noqa: ARG001
 
 
 def _partition(fields: _Fields, version: int) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "type": "PartitionRecord",
         "partition_id": fields.int32(),
         "topic_id": fields.uuid(),
@@ -97,12 +97,12 @@ def _partition(fields: _Fields, version: int) -> dict[str, Any]:
     for tag, tagged in fields.tagged():
         match tag:
             case 0:
-                found["leader_recovery_state"] = tagged.int8()
+                result["leader_recovery_state"] = tagged.int8()
             case 1:
-                found["elr"] = tagged.nodes() or ()
+                result["elr"] = tagged.nodes() or ()
             case 2:
-                found["last_known_elr"] = tagged.nodes() or ()
-    return found
+                result["last_known_elr"] = tagged.nodes() or ()
+    return result
 
 
 _OF_CHANGE = {
@@ -116,7 +116,7 @@ _OF_CHANGE = {
 
 
 def _partition_change(fields: _Fields, version: int) -> dict[str, Any]:  # noqa: ARG001
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "type": "PartitionChangeRecord",
         "partition_id": fields.int32(),
         "topic_id": fields.uuid(),
@@ -126,12 +126,12 @@ def _partition_change(fields: _Fields, version: int) -> dict[str, Any]:  # noqa:
     }
     for tag, tagged in fields.tagged():
         if tag in _OF_CHANGE:
-            found[_OF_CHANGE[tag]] = tagged.nodes()
+            result[_OF_CHANGE[tag]] = tagged.nodes()
         elif tag == 1:
-            found["leader"] = tagged.int32()
+            result["leader"] = tagged.int32()
         elif tag == 5:
-            found["leader_recovery_state"] = tagged.int8()
-    return found
+            result["leader_recovery_state"] = tagged.int8()
+    return result
 
 
 _DECODERS: Mapping[int, Callable[[_Fields, int], dict[str, Any]]] = {
@@ -190,11 +190,11 @@ class _Fields:
         self._bytes(16 * max(self.uvarint() - 1, 0))
 
     def tagged(self) -> list[tuple[int, _Fields]]:
-        found = []
+        result = []
         for _ in range(self.uvarint()):
             tag, size = self.uvarint(), self.uvarint()
-            found.append((tag, _Fields(self._bytes(size))))
-        return found
+            result.append((tag, _Fields(self._bytes(size))))
+        return result
 
 
 def furthest(logs: Iterable[tuple[str, ReplicaLog]]) -> tuple[str, ReplicaLog]:

@@ -44,12 +44,12 @@ class KafkaNodes(JvmNodes):
         )
 
     def _kafka(self, version: str) -> Release:
-        found = self._store.find(version)
-        if found is None:
+        result = self._store.find(version)
+        if result is None:
             raise DeployError(
                 f"Kafka {version} is not installed on this machine: `wrackline get kafka {version}` does it"
             )
-        return found
+        return result
 
     def _version_of(self, node: Node) -> str:
         return self._versions.get(node.node_id, self.version)
@@ -65,8 +65,8 @@ class KafkaNodes(JvmNodes):
         if pid is None:
             return ""
         said = self._command(node, f"tr '\\0' '\\n' </proc/{pid}/cmdline").stdout
-        found = _SERVER_JAR.search(said)
-        return found[1] if found else ""
+        match = _SERVER_JAR.search(said)
+        return match[1] if match else ""
 
     def wait_ready(self, *, timeout_s: float = 90.0) -> None:
         super().wait_ready(timeout_s=timeout_s)

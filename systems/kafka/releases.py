@@ -40,8 +40,8 @@ _JAXB = Artifact("javax.xml.bind", "jaxb-api", "2.3.1")
 def parsed(version: str) -> tuple[int, ...]:
     """``4.4.0`` as numbers; ``0.11.0.3`` has four. Raises ValueError, in one line, for what is no version
     that can run here."""
-    found = re.fullmatch(r"0(\.\d+){3}|[1-9]\d*(\.\d+){2}", version)
-    if found is None:
+    match = re.fullmatch(r"0(\.\d+){3}|[1-9]\d*(\.\d+){2}", version)
+    if match is None:
         raise ValueError(f"{version!r} is no version of Apache Kafka: give it in full, {NEWEST} for example")
     numbers = tuple(map(int, version.split(".")))
     if numbers < OLDEST:

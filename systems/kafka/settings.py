@@ -34,8 +34,8 @@ def refused(
             if key.startswith(_UNLISTED) or not types:
                 continue
             if key in types:
-                if wrong := _wrong(types[key], str(value).lower()):
-                    yield Refusal(about, key, f"{server} takes {wrong}, not {value!r}")
+                if error := _wrong(types[key], str(value).lower()):
+                    yield Refusal(about, key, f"{server} takes {error}, not {value!r}")
             elif near := difflib.get_close_matches(key, types, 1, cutoff=0.85):
                 yield Refusal(about, key, f"{server} has no such setting; did you mean {near[0]}?")
             elif about is About.TOPIC_CONFIG:

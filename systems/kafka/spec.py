@@ -120,16 +120,16 @@ class KafkaSpec(SystemSpec):
 
     def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:  # noqa: ARG002
         try:
-            wanted = parsed(version)
-        except ValueError as wrong:
-            return str(wrong)
-        if wanted == parsed(self.version):
+            expected = parsed(version)
+        except ValueError as error:
+            return str(error)
+        if expected == parsed(self.version):
             return f"the nodes are of version {version} already"
         if on_zookeeper(self.version) and not on_zookeeper(version):
             return f"it has no ZooKeeper, {self.version} has; go up to 2.8"
         if on_zookeeper(version) and not on_zookeeper(self.version):
             return f"it needs ZooKeeper, {self.version} has none; go down to 3.7.0"
-        if wanted < parsed(self.version) and not on_zookeeper(version) and METADATA not in self.features:
+        if expected < parsed(self.version) and not on_zookeeper(version) and METADATA not in self.features:
             return (
                 f"a new cluster of Kafka {self.version} has a metadata version that {version} may not know: "
                 f"give it one that both know, system.features: {{{METADATA}: LEVEL}}"

@@ -65,11 +65,11 @@ def build(cache: Path) -> Bundle:
             _archive("deps", _dependency_files(), cache, sources=False),
             _archive("broker", _package_files(), cache, sources=True),
         )
-    except OSError as wrong:
+    except OSError as error:
         raise DeployError(
-            f"control node: cannot build the bundle in {cache}: {wrong}; "
+            f"control node: cannot build the bundle in {cache}: {error}; "
             "free some space or name another folder"
-        ) from wrong
+        ) from error
     return Bundle(python, archives)
 
 
@@ -91,10 +91,10 @@ def unpacked(bundle: Bundle, into: Path) -> tuple[str, ...]:
                     except OSError:
                         if not folder.exists():
                             raise  # else another run was first
-        except OSError as wrong:
+        except OSError as error:
             raise DeployError(
-                f"control node: cannot unpack the bundle in {into}: {wrong}; free some space"
-            ) from wrong
+                f"control node: cannot unpack the bundle in {into}: {error}; free some space"
+            ) from error
         folders.append(str(folder / "lib"))
     return tuple(folders)
 
@@ -102,16 +102,16 @@ def unpacked(bundle: Bundle, into: Path) -> tuple[str, ...]:
 def _package_files() -> dict[str, Path]:
     roots = []
     for package in PACKAGES:
-        found = importlib.util.find_spec(package)
-        if found is None or not found.submodule_search_locations:
+        result = importlib.util.find_spec(package)
+        if result is None or not result.submodule_search_locations:
             raise DeployError(f"control node: the package {package} is not installed beside the harness")
-        roots.append(Path(found.submodule_search_locations[0]))
+        roots.append(Path(result.submodule_search_locations[0]))
     ours = roots[0].parent
     era = ours / "zookeeper"
     folders = [*roots, *(era / name for name in OF_ZOOKEEPER)]
     inside = (file for folder in folders for file in folder.rglob("*"))
-    wanted = _wanted([ours / "__init__.py", *era.glob("*.py"), *inside])
-    return {file.relative_to(ours.parent).as_posix(): file for file in wanted}
+    expected = _wanted([ours / "__init__.py", *era.glob("*.py"), *inside])
+    return {file.relative_to(ours.parent).as_posix(): file for file in expected}
 
 
 def _dependency_files() -> dict[str, Path]:

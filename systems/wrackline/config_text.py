@@ -11,10 +11,10 @@ from wrackline.systems.base import Place
 
 def planned_replicas(output: str) -> dict[Place, tuple[int, ...]]:
     """The replicas in lines like ``log:0=4,1,2  # now 3,1,2``; other lines are passed over."""
-    found = {}
+    result = {}
     for topic, partition, replicas in re.findall(r"^(\S+):(\d+)=([\d,]+)  # now", output, re.MULTILINE):
-        found[topic, int(partition)] = tuple(map(int, replicas.split(",")))
-    return found
+        result[topic, int(partition)] = tuple(map(int, replicas.split(",")))
+    return result
 
 
 def toml(value: object) -> str:

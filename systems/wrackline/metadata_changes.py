@@ -37,8 +37,8 @@ def chronicle(files: Mapping[str, Path], topic: str) -> Chronicle:
     for offset, line in sorted(commits.items()):
         try:
             log.take(line.fields["record"], line.at_ns, line.host, offset)
-        except KeyError as wrong:
-            missing.append(f"the record at offset {offset} cannot be understood ({wrong})")
+        except KeyError as error:
+            missing.append(f"the record at offset {offset} cannot be understood ({error})")
     missing += _unheard(log.changes, (line for line in lines if line.kind == "md_apply"))
     recoveries = sorted(_recoveries(lines, topic), key=lambda one: one.at_ns)
     return Chronicle(SOURCE, tuple(log.changes), tuple(recoveries), tuple(missing))

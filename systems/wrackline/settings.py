@@ -166,17 +166,17 @@ def _answer(question: str) -> tuple[Refusal, ...]:
         raise DeployError(
             f"control node: the broker cannot be asked ({' '.join(command)}): {words}"
         ) from died
-    except (OSError, subprocess.TimeoutExpired, KeyError, ValueError) as wrong:
+    except (OSError, subprocess.TimeoutExpired, KeyError, ValueError) as error:
         raise DeployError(
-            f"control node: the broker cannot be asked ({' '.join(command)}): {wrong}"
-        ) from wrong
+            f"control node: the broker cannot be asked ({' '.join(command)}): {error}"
+        ) from error
 
 
 def _beside_the_broker() -> str:
     """Returns the folder of the very package that `wrackline.systems.wrackline.bundle` packs, before
     anything else."""
-    found = importlib.util.find_spec("wrackline.broker")
-    if found is None or not found.submodule_search_locations:
+    result = importlib.util.find_spec("wrackline.broker")
+    if result is None or not result.submodule_search_locations:
         raise DeployError("control node: the package wrackline.broker is not installed beside the harness")
-    beside = str(Path(found.submodule_search_locations[0]).parents[1])
+    beside = str(Path(result.submodule_search_locations[0]).parents[1])
     return os.pathsep.join(filter(None, (beside, os.environ.get("PYTHONPATH"))))

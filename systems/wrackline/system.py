@@ -110,21 +110,21 @@ class WracklineSystem(Deployed):
         have = self._preflight(node, bundle, (*markers, *here))
         if here and have.issuperset(here):
             self._lib[node.host.name] = ":".join(here)
-        wanted = [
+        expected = [
             (archive, marker)
             for archive, marker in zip(bundle.archives, markers, strict=True)
             if marker not in have and node.host.name not in self._lib
         ]
         with bringing(node):
             remote = self.fleet.remote(node.host)
-            for archive, _ in wanted:
+            for archive, _ in expected:
                 remote.put(archive.path, f"{home}/{archive.name}.tar.gz")
             self._put(node, self._program(node))
             remote.put(self.config_for(node).encode(), _config(node))
             remote.put(self._secret.encode(), _secret(node), mode=0o600)
         steps = [
             f"tar -xzf {archive.name}.tar.gz && rm {archive.name}.tar.gz && touch {marker}"
-            for archive, marker in wanted
+            for archive, marker in expected
         ]
         self._command(node, " && ".join([f"cd {home}", *steps, self._folders(node)]), timeout_s=60.0)
 
@@ -261,8 +261,8 @@ class WracklineSystem(Deployed):
             return Chronicle(SOURCE, missing=("no node has written a trace (system.trace)",))
         try:
             return chronicle(files, topic)
-        except OSError as wrong:
-            raise DeployError(f"{collected}: the traces cannot be read: {wrong}") from wrong
+        except OSError as error:
+            raise DeployError(f"{collected}: the traces cannot be read: {error}") from error
 
 
 def _secret(node: Node) -> str:

@@ -76,11 +76,11 @@ class ProducerOfOperations(ABC):
         """Serves callbacks, as `wrackline.workloads.clients.base.Producer` has it."""
 
     def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
-        found: list[list[Outcome]] = []
-        self.begin(topic, records, found.append)
-        while not found:
+        result: list[list[Outcome]] = []
+        self.begin(topic, records, result.append)
+        while not result:
             self.serve(0.5)
-        return found[0]
+        return result[0]
 
     def _under_way(self, count: int, finished: Callable[[list[Outcome]], None]) -> Pending:
         """A new operation of so many records."""

@@ -79,26 +79,26 @@ class ClientStore:
         """The version, installed now if it was not. ``repositories``: URLs asked before Maven Central.
         Raises Unavailable, ValueError."""
         checked(version)
-        if (found := self.find(version)) is not None:
-            return found
+        if (result := self.find(version)) is not None:
+            return result
         try:
             with self._locked(version):
                 return self.find(version) or self._install(version, repositories, say)
-        except MavenFailed as wrong:
-            raise Unavailable(f"kafka-clients {version} cannot be installed: {wrong}") from wrong
-        except OSError as wrong:
-            what = f"{wrong.filename or self.root}: {wrong.strerror or wrong}"
+        except MavenFailed as error:
+            raise Unavailable(f"kafka-clients {version} cannot be installed: {error}") from error
+        except OSError as error:
+            what = f"{error.filename or self.root}: {error.strerror or error}"
             raise Unavailable(
                 f"kafka-clients {version} cannot be installed: {what}; use sudo, or name another folder with "
                 f"{VARIABLE}"
-            ) from wrong
+            ) from error
 
     def _install(self, version: str, repositories: Sequence[str], say: Callable[[str], None]) -> Installed:
         folder = self.root / version
         shutil.rmtree(folder, ignore_errors=True)  # unfinished
-        wanted = (Artifact("org.apache.kafka", "kafka-clients", version), _SILENT)
+        expected = (Artifact("org.apache.kafka", "kafka-clients", version), _SILENT)
         otherwise = f"or copy the folder of another machine to {folder}"
-        jars = resolve(folder / "maven", wanted, first=repositories, otherwise=otherwise, progress=say)
+        jars = resolve(folder / "maven", expected, first=repositories, otherwise=otherwise, progress=say)
         for jar in jars:
             shutil.copyfile(jar, folder / jar.name)
         sums = {jar.name: _sha256(folder / jar.name) for jar in jars}
@@ -117,8 +117,8 @@ class ClientStore:
             with self._locked(version):
                 (folder / CLIENT).unlink(missing_ok=True)  # first: what is half removed is not installed
                 shutil.rmtree(folder)
-        except OSError as wrong:
-            raise Unavailable(f"{folder} cannot be removed: {wrong.strerror or wrong}") from wrong
+        except OSError as error:
+            raise Unavailable(f"{folder} cannot be removed: {error.strerror or error}") from error
         return True
 
     @contextmanager

@@ -22,7 +22,7 @@ def checked(version: str) -> str:
 
 def line_of(version: str) -> tuple[int, int]:
     """4.1.2 is of (4, 1). Raises ValueError, in one line, for what is no version."""
-    found = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
-    if found is None:
+    match = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
+    if match is None:
         raise ValueError(f"{version!r} is no version of kafka-clients: give it in full, {NEWEST} for example")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])

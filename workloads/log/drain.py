@@ -45,11 +45,11 @@ class Drained:
 def drain(context: Context, first_process: int, *, deadline_s: float) -> list[Drained]:
     """Read all partitions of all topics, each in a thread of its own: as process ``first_process`` and on, in
     the order of ``context.places``."""
-    found: dict[Place, Drained] = {}
+    result: dict[Place, Drained] = {}
     threads = [
         threading.Thread(
             target=_drain_into,
-            args=(found, context, place, first_process + number, deadline_s),
+            args=(result, context, place, first_process + number, deadline_s),
             name=f"drain-{number}",
             daemon=True,
         )
@@ -60,7 +60,7 @@ def drain(context: Context, first_process: int, *, deadline_s: float) -> list[Dr
     for thread in threads:
         thread.join(deadline_s + 30)
     missing = "the final read did not come back"
-    return [found.get(place, Drained(*place, -1, -1, 0, False, missing)) for place in context.places]
+    return [result.get(place, Drained(*place, -1, -1, 0, False, missing)) for place in context.places]
 
 
 def _drain_into(

@@ -100,12 +100,12 @@ def last_write(
     while upto > 0:
         start = max(0, upto - window)
         stretch = Stretch(context, client, partition, start)
-        found = None
+        result = None
         for record in stretch.until(upto, deadline):
             if not is_marker(record.value):
-                found = record
-        if found is not None or stretch.corrupt:
-            return found, stretch.corrupt
+                result = record
+        if result is not None or stretch.corrupt:
+            return result, stretch.corrupt
         window, upto = window * 8, start
     return None, []
 

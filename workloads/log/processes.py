@@ -254,15 +254,15 @@ class Poller(Reading):
 
 def inside_the_log(client: Consumer, topic: str, positions: Mapping[int, int]) -> dict[int, int]:
     """Positions inside the log as it is now, after a poll failed because they lay outside of it."""
-    found = {}
+    result = {}
     for partition, position in positions.items():
         try:
             low, high = client.ends(topic, partition)
         except ClientError:
-            found[partition] = position  # the next poll fails again if it still lies outside
+            result[partition] = position  # the next poll fails again if it still lies outside
         else:
-            found[partition] = min(max(position, low), high)
-    return found
+            result[partition] = min(max(position, low), high)
+    return result
 
 
 def committed_offsets(context: Context, client: Consumer, process: int, group: str) -> dict[int, int]:
@@ -292,11 +292,11 @@ def read_records(
     """Returns a consumer's records as records of the history, and what is wrong with those that are corrupt
     or foreign."""
     records = []
-    wrong = []
+    error = []
     for partition, offset, epoch, timestamp, key, payload in fetched:
         kept = kept_timestamp(timestamp, epoch)
-        found = decode(context.tag, payload, key=key, timestamp_ms=kept, key_of=context.spec.key_of)
-        records.append(Record(partition, offset, found.value, epoch, timestamp))
-        if found.detail is not None:
-            wrong.append({"partition": partition, "offset": offset, "detail": found.detail})
-    return tuple(records), wrong
+        result = decode(context.tag, payload, key=key, timestamp_ms=kept, key_of=context.spec.key_of)
+        records.append(Record(partition, offset, result.value, epoch, timestamp))
+        if result.detail is not None:
+            error.append({"partition": partition, "offset": offset, "detail": result.detail})
+    return tuple(records), error

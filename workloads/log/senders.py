@@ -116,13 +116,13 @@ class Sending:
         if self._client is None:
             self._client = context.library.producer(context.bootstrap, context.spec)
         operation = self._producer.invoke(place, count, attempt=attempt)
-        found = self._client.send(place[0], operation.outgoing)
-        kind = self._producer.complete(operation, found)
+        result = self._client.send(place[0], operation.outgoing)
+        kind = self._producer.complete(operation, result)
         if self._client.broken and kind is not Type.INFO:
             self._producer.retire()
         if self._client.broken or kind is Type.INFO:
             self.drop_client()
-        return found
+        return result
 
     def drop_client(self) -> None:
         if self._client is not None:

@@ -161,8 +161,8 @@ class Migration:
         rest."""
         if self._fenced and self._under_way and not self.records:
             self._ctx.cancel_timer(_AGAIN)
-            self._found = found = _Found()
-            self._ask(found, Children(znodes.IDS), partial(self._brokers, found))
+            self._found = result = _Found()
+            self._ask(result, Children(znodes.IDS), partial(self._brokers, result))
 
     # --- reading -------------------------------------------------------------------------------------------
 

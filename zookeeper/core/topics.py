@@ -66,8 +66,8 @@ class Topics:
         def answered(answer: Answer) -> None:
             outcomes.append(answer.outcome)
             if len(outcomes) == len(operations):
-                wrong = next((outcome for outcome in outcomes if outcome is not Outcome.OK), Outcome.OK)
-                then(CreatedTopic(topic.name, _ERRORS.get(wrong, ErrorCode.request_timed_out), wrong.value))
+                error = next((outcome for outcome in outcomes if outcome is not Outcome.OK), Outcome.OK)
+                then(CreatedTopic(topic.name, _ERRORS.get(error, ErrorCode.request_timed_out), error.value))
 
         for operation in operations:
             self._coordination.ask(operation, answered)

@@ -198,9 +198,9 @@ class View:
         self._read(registered)
 
     def _epoch(self, registered: Registered, answer: Answer) -> None:
-        found = znodes.to_epoch(answer.data) if answer.ok else NO_LEADER_EPOCH
-        if registered.epoch is None or found.number >= registered.epoch.number:
-            registered.epoch = found
+        result = znodes.to_epoch(answer.data) if answer.ok else NO_LEADER_EPOCH
+        if registered.epoch is None or result.number >= registered.epoch.number:
+            registered.epoch = result
         self._read(registered)
 
     def learnt(self, tp: TopicPartition, epoch: LeaderEpoch) -> None:

@@ -167,20 +167,20 @@ class _Session:
         self._client.ask(request, lambda result: self._on_loop(self._answered, effect, result))
 
     def _answered(self, effect: Coordinate, result: Any) -> None:
-        correlation, wrong = effect.correlation, result.exception
+        correlation, error = effect.correlation, result.exception
         if correlation not in self._asked:
             return  # answered already, when the connection or the session came to its end
-        if isinstance(wrong, _UNKNOWN):
+        if isinstance(error, _UNKNOWN):
             self._disconnected()
-        elif isinstance(wrong, SessionExpiredError):
+        elif isinstance(error, SessionExpiredError):
             self._ended()
-        elif wrong is None or type(wrong) in _OUTCOMES:
-            outcome = Outcome.OK if wrong is None else _OUTCOMES[type(wrong)]
+        elif error is None or type(error) in _OUTCOMES:
+            outcome = Outcome.OK if error is None else _OUTCOMES[type(error)]
             self._watches.asked(effect.operation, outcome)
             del self._asked[correlation]
             self._post(Coordinated(correlation, _answer(effect.operation, outcome, result.value)))
         else:
-            raise wrong
+            raise error
 
     # --- what kazoo's threads tell -------------------------------------------------------------------------
 

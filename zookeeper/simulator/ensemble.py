@@ -155,10 +155,10 @@ class Ensemble:
 
     def expire(self, node: NodeId) -> bool:
         """End the node's session, as the ensemble does when it hears nothing of it. False: it has none."""
-        found = [session for session in self.sessions.values() if session.client.node == node]
-        for session in found:
+        result = [session for session in self.sessions.values() if session.client.node == node]
+        for session in result:
             self._end(session)
-        return bool(found)
+        return bool(result)
 
     def disconnect(self, node: NodeId) -> bool:
         """Close the node's connection. What was under way in it was carried out, or was not. False: it has

@@ -47,8 +47,8 @@ class TreeImage:
             if settings := znodes.to_settings(node.data):
                 image.configs["topic", name] = settings
             numbers = sorted(int(child) for child in node.children)
-            found = [self._partition(TopicPartition(name, number), topic_id) for number in numbers]
-            partitions = {one.tp.partition: one for one in found if one is not None}
+            result = [self._partition(TopicPartition(name, number), topic_id) for number in numbers]
+            partitions = {one.tp.partition: one for one in result if one is not None}
             topic = TopicImage(name, topic_id, partitions)
             image.topics_by_name[name] = image.topics_by_id[topic_id] = topic
         return image

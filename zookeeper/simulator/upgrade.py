@@ -48,9 +48,9 @@ class ZookeeperUpgrade(RollingUpgrade):
 
     @property
     def _zookeeper(self) -> Ensemble:
-        found = ensemble_of(self._world)
-        assert found is not None, "the upgrade of a cluster without ZooKeeper"
-        return found
+        result = ensemble_of(self._world)
+        assert result is not None, "the upgrade of a cluster without ZooKeeper"
+        return result
 
     def _raised(self) -> None:
         """Plans the hand-over if there is one: on ZooKeeper the later profile promises no more than the

@@ -175,9 +175,9 @@ class Controller:
         self._incarnation = boot.incarnation_id
         try:
             effects = self.raft.boot(boot, now_ms)
-        except ValueError as wrong:
+        except ValueError as error:
             mend = "empty this controller's own data directory only while a majority of the others is up"
-            return self._stop(1, f"{wrong}; {mend}")
+            return self._stop(1, f"{error}; {mend}")
         self._state = ControllerState.RUNNING
         return effects + self._settle(now_ms)
 

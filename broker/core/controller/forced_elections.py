@@ -63,9 +63,9 @@ class ForcedElections:
             return self._designate(draft, request)
         if request.election != ElectionType.UNCLEAN:
             return ElectLeadersResponse(error=ErrorCode.invalid_request)
-        wanted = request.partitions
-        every = wanted is None
-        tps = [p.tp for p in draft.image.partitions()] if wanted is None else list(dict.fromkeys(wanted))
+        expected = request.partitions
+        every = expected is None
+        tps = [p.tp for p in draft.image.partitions()] if expected is None else list(dict.fromkeys(expected))
         outcomes: dict[TopicPartition, PartitionOutcome | None] = {}
         for tp in tps:
             outcome = self._elect(draft, committed, tp)
@@ -101,10 +101,10 @@ class ForcedElections:
         return None
 
     def _designate(self, draft: Draft, request: ElectLeadersRequest) -> ElectLeadersResponse:
-        wanted = request.partitions
-        if wanted is None or len(wanted) != len(request.desired):
+        expected = request.partitions
+        if expected is None or len(expected) != len(request.desired):
             return ElectLeadersResponse(error=ErrorCode.invalid_request)
-        named = dict(zip(wanted, request.desired, strict=True))
+        named = dict(zip(expected, request.desired, strict=True))
         return ElectLeadersResponse(tuple(self._name(draft, tp, leader) for tp, leader in named.items()))
 
     def _name(self, draft: Draft, tp: TopicPartition, leader: NodeId) -> PartitionOutcome:

@@ -258,12 +258,12 @@ class Recoveries:
         return [*effects, SetTimer(RECOVERY, min(later))] if later else effects
 
     def _unanswered(self) -> dict[NodeId, list[Key]]:
-        wanted: dict[NodeId, list[Key]] = {}
+        expected: dict[NodeId, list[Key]] = {}
         for key, attempt in self._attempts.items():
             for broker in attempt.candidates:
                 if attempt.lacks(broker):
-                    wanted.setdefault(broker, []).append(key)
-        return wanted
+                    expected.setdefault(broker, []).append(key)
+        return expected
 
     def answered(
         self, image: ClusterImage, correlation: int, response: Response | None, now_ms: float

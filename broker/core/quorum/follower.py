@@ -109,8 +109,8 @@ class RaftFollower(RaftSnapshots):
         elif result.records:
             try:
                 self.log.take(bytes(result.records), out)  # type: ignore[arg-type]
-            except ValueError as wrong:
-                out.append(Trace("raft_bad_fetch", {"why": str(wrong)}, loud=True))
+            except ValueError as error:
+                out.append(Trace("raft_bad_fetch", {"why": str(error)}, loud=True))
                 self._fetch_later()
                 return
         if result.diverging is None:

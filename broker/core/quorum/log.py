@@ -155,11 +155,11 @@ class MetadataLog:
                     self._sizes.append((leo, header.size_bytes))
             if recovered.leo != leo:
                 raise ValueError(f"batches end at offset {leo}, the log at {recovered.leo}")
-        except ValueError as wrong:
-            raise ValueError(f"the metadata log cannot be read after offset {leo}: {wrong}") from wrong
+        except ValueError as error:
+            raise ValueError(f"the metadata log cannot be read after offset {leo}: {error}") from error
         start = recovered.log_start
-        found = RecoveredLog(METADATA_TOPIC_ID, start, leo, recovered.flushed, start, epochs.entries)
-        self.partition_log = PartitionLog(METADATA, found)
+        result = RecoveredLog(METADATA_TOPIC_ID, start, leo, recovered.flushed, start, epochs.entries)
+        self.partition_log = PartitionLog(METADATA, result)
         if recovered.epochs != epochs.entries:
             out.append(WriteEpochs(METADATA, epochs.entries))
         self.partition_log.flush(out)

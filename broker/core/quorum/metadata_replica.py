@@ -63,8 +63,8 @@ class Observer:
         out: list[Effect] = []
         try:
             self._restore(recovered, batches, snapshots, out)
-        except ValueError as wrong:
-            self._ctx.out.append(Trace("metadata_anew", {"why": str(wrong)}, loud=True))
+        except ValueError as error:
+            self._ctx.out.append(Trace("metadata_anew", {"why": str(error)}, loud=True))
             self._begin_anew(recovered, snapshots)
         else:
             self._ctx.out += out
@@ -248,8 +248,8 @@ class Observer:
         try:
             self.log.take(b"".join(batch for _, batch in committed), self._ctx.out)
             delta = self._ctx.image.apply_all(self.log.advance(self.log.leo))
-        except (CorruptBatch, ValueError, ImageError) as wrong:
-            self._give_up(f"a metadata record at or past offset {self.log.leo} cannot be applied: {wrong}")
+        except (CorruptBatch, ValueError, ImageError) as error:
+            self._give_up(f"a metadata record at or past offset {self.log.leo} cannot be applied: {error}")
             return False
         if not self._knows_level():
             return False

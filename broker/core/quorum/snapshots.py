@@ -65,8 +65,8 @@ class Snapshots:
             if best is None:
                 try:
                     best = stored.id, snapshot_format.read(stored.data, stored.id)
-                except ValueError as wrong:
-                    fields = {**stored.id._asdict(), "why": str(wrong)}
+                except ValueError as error:
+                    fields = {**stored.id._asdict(), "why": str(error)}
                     out += [Trace("snapshot_damaged", fields, loud=True), DeleteSnapshot(stored.id)]
                     continue
             self._sizes[stored.id] = len(stored.data)

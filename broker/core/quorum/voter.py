@@ -70,16 +70,16 @@ class Raft(RaftFollower):
         return out
 
     def _restore_state(self, boot: Boot) -> None:
-        found = boot.quorum_state
+        result = boot.quorum_state
         nobody = UUID(int=0)
-        named = found is not None and nobody not in (found.directory_id, boot.directory_id)
-        if found is not None and named and found.directory_id != boot.directory_id:
+        named = result is not None and nobody not in (result.directory_id, boot.directory_id)
+        if result is not None and named and result.directory_id != boot.directory_id:
             raise ValueError(
-                f"the quorum state is of directory {found.directory_id}, this one is {boot.directory_id}: "
+                f"the quorum state is of directory {result.directory_id}, this one is {boot.directory_id}: "
                 "a vote of another disk is worth nothing here"
             )
-        self._written = found
-        self.state = found or QuorumState(self.log.latest_epoch)
+        self._written = result
+        self.state = result or QuorumState(self.log.latest_epoch)
         if self.state.epoch < self.log.latest_epoch:
             self.state = QuorumState(self.log.latest_epoch)
         self.state = replace(self.state, directory_id=boot.directory_id)

@@ -51,7 +51,7 @@ class Context(Continuations):
 
     # --- what the image says -------------------------------------------------------------------------------
 
-    def elsewhere(
+    def refuse_leadership(
         self, tp: TopicPartition, topic_id: UUID | None
     ) -> tuple[ErrorCode, LeaderIdAndEpoch | None]:
         """Returns the error for a partition that this broker does not lead, and its leader: it is unknown

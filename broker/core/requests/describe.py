@@ -48,19 +48,19 @@ def _topics(image: ClusterImage, request: DescribeRequest) -> tuple[TopicMetadat
     if all_of_them:
         return tuple(_topic(image, image.topics_by_name[name]) for name in sorted(image.topics_by_name))
     unknown = ErrorCode.unknown_topic_or_partition
-    found = [
+    result = [
         _topic(image, image.topics_by_name[name])
         if name in image.topics_by_name
         else TopicMetadata(name, UUID(int=0), error=unknown)
         for name in dict.fromkeys(names)
     ]
-    found += [
+    result += [
         _topic(image, image.topics_by_id[topic_id])
         if topic_id in image.topics_by_id
         else TopicMetadata(None, topic_id, error=ErrorCode.unknown_topic_id)
         for topic_id in dict.fromkeys(ids)
     ]
-    return tuple(found)
+    return tuple(result)
 
 
 def _topic(image: ClusterImage, topic: TopicImage) -> TopicMetadata:

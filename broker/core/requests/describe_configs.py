@@ -51,15 +51,15 @@ def _resource(
         if resource.name not in image.topics_by_name:
             why = f"there is no topic {resource.name!r}"
             return DescribedResource(resource, error=ErrorCode.unknown_topic_or_partition, message=why)
-        found = [_topic_setting(image, config, resource.name, name) for name in sorted(SETTINGS)]
+        result = [_topic_setting(image, config, resource.name, name) for name in sorted(SETTINGS)]
     elif resource.kind == BROKER and resource.name in ("", str(config.node_id)):
-        found = [tuple(_cluster_values(image, name)) for name in sorted(CLUSTER_SETTINGS)]
+        result = [tuple(_cluster_values(image, name)) for name in sorted(CLUSTER_SETTINGS)]
         if resource.name:
-            found += _own(config)
+            result += _own(config)
     else:
         why = f"resource {resource.name!r} of type {resource.kind}: ask that broker itself, or for a topic"
         return DescribedResource(resource, error=ErrorCode.invalid_request, message=why)
-    listed = tuple(values for values in found if values and (wanted is None or values[0].name in wanted))
+    listed = tuple(values for values in result if values and (wanted is None or values[0].name in wanted))
     return DescribedResource(resource, listed)
 
 

@@ -141,7 +141,7 @@ class FetchHandler:
         )
 
     def _elsewhere(self, part: FetchPartition) -> FetchResult:
-        error, leader = self._ctx.elsewhere(part.tp, part.topic_id)
+        error, leader = self._ctx.refuse_leadership(part.tp, part.topic_id)
         return FetchResult(part.tp, error, current_leader=leader, topic_id=part.topic_id)
 
     # --- reading -------------------------------------------------------------------------------------------

@@ -164,10 +164,10 @@ def _has_settings(
             continue
         key = ("topic", item.resource.name) if item.resource.kind == TOPIC else CLUSTER_DYNAMIC
         known = image.configs.get(key, {})
-        wanted = {change.name: _value(change) for change in item.changes}
-        if any(known.get(name) != value for name, value in wanted.items()):
+        expected = {change.name: _value(change) for change in item.changes}
+        if any(known.get(name) != value for name, value in expected.items()):
             return False
-        if isinstance(request, AlterConfigsRequest) and known.keys() - wanted.keys():
+        if isinstance(request, AlterConfigsRequest) and known.keys() - expected.keys():
             return False
     return True
 

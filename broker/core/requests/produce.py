@@ -147,7 +147,7 @@ class ProduceHandler:
         )
 
     def _elsewhere(self, part: ProducePartition) -> ProduceResult:
-        error, leader = self._ctx.elsewhere(part.tp, part.topic_id)
+        error, leader = self._ctx.refuse_leadership(part.tp, part.topic_id)
         return ProduceResult(part.tp, error, current_leader=leader, topic_id=part.topic_id)
 
 

@@ -85,8 +85,8 @@ def check_records(header: BatchHeader, batch: bytes, limits: Limits) -> int:
         newest, oldest = _walk(data, at, header.count)
     except IndexError:
         raise _invalid("the last record ends past its batch") from None
-    except _Malformed as wrong:
-        raise _invalid(str(wrong)) from None
+    except _Malformed as error:
+        raise _invalid(str(error)) from None
     return _check_times(header.base_timestamp, newest, oldest, limits)
 
 
@@ -97,11 +97,11 @@ def _invalid(message: str) -> Refusal:
 def _opened(kind: int, batch: bytes, limit_bytes: int) -> bytes:
     try:
         return bytes(decompress(kind, memoryview(batch)[HEADER_BYTES:], limit_bytes))
-    except Undecodable as wrong:
-        raise _invalid(f"not {Compression(kind).name.lower()}: {wrong}") from wrong
-    except TooLarge as wrong:
+    except Undecodable as error:
+        raise _invalid(f"not {Compression(kind).name.lower()}: {error}") from error
+    except TooLarge as error:
         # What a client does with this error is right: it makes smaller batches.
-        raise Refusal(ErrorCode.message_too_large, str(wrong)) from wrong
+        raise Refusal(ErrorCode.message_too_large, str(error)) from error
 
 
 def _check_times(base: int, newest_delta: int, oldest_delta: int, limits: Limits) -> int:

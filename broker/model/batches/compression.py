@@ -55,10 +55,10 @@ def _into(opener: Callable[..., int], data: bytes | memoryview, limit_bytes: int
     out = bytearray(limit_bytes)
     try:
         size = opener(data, out)
-    except cramjam.DecompressionError as wrong:
-        if str(wrong) == _FULL:
-            raise TooLarge(f"more than {limit_bytes} bytes of records") from wrong
-        raise Undecodable(str(wrong)) from wrong
+    except cramjam.DecompressionError as error:
+        if str(error) == _FULL:
+            raise TooLarge(f"more than {limit_bytes} bytes of records") from error
+        raise Undecodable(str(error)) from error
     return memoryview(out)[:size]
 
 
@@ -94,8 +94,8 @@ def _snappy_block(block: memoryview, limit_bytes: int) -> memoryview:
         out = bytearray(size)
         if cramjam.snappy.decompress_raw_into(block, out) != size:
             raise Undecodable(f"snappy: a block is shorter than the {size} bytes it tells")
-    except cramjam.DecompressionError as wrong:
-        raise Undecodable(str(wrong)) from wrong
+    except cramjam.DecompressionError as error:
+        raise Undecodable(str(error)) from error
     return memoryview(out)
 
 

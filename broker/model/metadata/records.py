@@ -184,8 +184,8 @@ def decode(value: bytes) -> MetadataRecord:
             elif name in _UUID_FIELDS:
                 fields[name] = UUID(content)
         return kind(**fields)
-    except (KeyError, TypeError, AttributeError) as wrong:
-        raise ValueError(f"not a metadata record: {value[:120]!r} ({wrong})") from wrong
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a metadata record: {value[:120]!r} ({error})") from error
 
 
 def encode_all(records: Iterable[MetadataRecord]) -> list[bytes]:

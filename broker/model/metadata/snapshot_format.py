@@ -101,12 +101,12 @@ def read(data: bytes, snapshot: SnapshotId) -> ClusterImage:
     values = _values(data)
     try:
         header = json.loads(next(values, b"{}"))
-        found = header["version"], header["end_offset"], header["epoch"]
+        result = header["version"], header["end_offset"], header["epoch"]
         controller_id = int(header["controller_id"])
-    except (KeyError, TypeError, ValueError) as wrong:
-        raise ValueError(f"it does not begin with the header of a snapshot ({wrong!r})") from wrong
-    if header.get("type") != "SnapshotHeader" or found != (_VERSION, *snapshot):
-        raise ValueError(f"its header is of another snapshot or version: {found}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"it does not begin with the header of a snapshot ({error!r})") from error
+    if header.get("type") != "SnapshotHeader" or result != (_VERSION, *snapshot):
+        raise ValueError(f"its header is of another snapshot or version: {result}")
     image, last = ClusterImage(controller_id=controller_id), b""
     count = 0
     for value in values:

@@ -140,8 +140,8 @@ class Connection(asyncio.Protocol):
                     self._pause()
                     self._turn = loop.call_soon(self._next_turn)
                     break
-        except WireError as wrong:
-            self.hang_up(str(wrong))
+        except WireError as error:
+            self.hang_up(str(error))
         finally:
             self._taking = False
             frames.close()

@@ -139,14 +139,14 @@ class Link(asyncio.Protocol):
                     continue
                 asked.timer.cancel()
                 self._respond(asked.send, frame)
-        except WireError as wrong:
-            self._drop(f"not an answer: {wrong}")
+        except WireError as error:
+            self._drop(f"not an answer: {error}")
 
     def _respond(self, send: Send, frame: bytes) -> None:
         try:
             response = self._codec.decode_response(frame, send.request)
-        except WireError as wrong:
-            self._on_failure(send, f"not an answer: {wrong}")
+        except WireError as error:
+            self._on_failure(send, f"not an answer: {error}")
             raise
         if self._last_failure is not None:
             _LOG.info("%s: answers again", self._name)

@@ -137,17 +137,17 @@ class PartitionLog:
 
     def _is_full(self, pending: Sequence[bytes], pending_bytes: int, batch: BatchBounds) -> bool:
         """segment.bytes and segment.ms; an empty segment takes any batch."""
-        segment, wanted = self._segments[-1], self._overrides
+        segment, expected = self._segments[-1], self._overrides
         size = segment.size + pending_bytes
-        limit = self._settings.segment_bytes if wanted.segment_bytes is None else wanted.segment_bytes
+        limit = self._settings.segment_bytes if expected.segment_bytes is None else expected.segment_bytes
         if size and size + batch.size_bytes > limit:
             return True
-        if wanted.segment_ms is None or not size:
+        if expected.segment_ms is None or not size:
             return False
         oldest = segment.first_timestamp
         if oldest is None:
             oldest = bounds_of(pending[0], 0).max_timestamp
-        return batch.max_timestamp - oldest > wanted.segment_ms
+        return batch.max_timestamp - oldest > expected.segment_ms
 
     def configure(self, overrides: LogOverrides) -> None:
         """The topic's own settings, from now on."""

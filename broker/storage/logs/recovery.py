@@ -145,10 +145,10 @@ def recover(
     known = _known_epochs(directory)
     start = _Start(directory, settings, tuple(bases or [log_start]), known or (), high_watermark)
     scan = start.scan(None)
-    wrong = scan.witness.wrong(exact=clean)
-    if wrong is not None:
+    error = scan.witness.wrong(exact=clean)
+    if error is not None:
         scan.close()
-        scan = start.scan(wrong)
+        scan = start.scan(error)
     if scan.cut is None and (clean or irreplaceable) and scan.next_offset < recovery_point:
         scan.cut = f"it ends at {scan.next_offset}, and went on to {recovery_point} when it was closed"
     was_flushed = scan.cut is not None and (clean or scan.next_offset < recovery_point)
@@ -260,10 +260,10 @@ def _headers(fd: int, size: int) -> Iterator[tuple[BatchHeader | str, memoryview
                 yield f"batch of {header.size_bytes} bytes, {size - position} left", memoryview(b""), position
                 return
             if len(window) - (position - start) < header.size_bytes:
-                wanted = max(_WINDOW_BYTES, header.size_bytes)
-                window, start = memoryview(os.pread(fd, wanted, position)), position
-        except CorruptBatch as wrong:
-            yield str(wrong), memoryview(b""), position
+                expected = max(_WINDOW_BYTES, header.size_bytes)
+                window, start = memoryview(os.pread(fd, expected, position)), position
+        except CorruptBatch as error:
+            yield str(error), memoryview(b""), position
             return
         yield header, window[position - start : position - start + header.size_bytes], position
         position += header.size_bytes
@@ -273,8 +273,8 @@ def _known_epochs(directory: Path) -> tuple[EpochEntry, ...] | None:
     """Returns the leader epochs of the checkpoint; None when it cannot be read."""
     try:
         return checkpoint.read_epochs(directory / checkpoint.EPOCHS_FILE)
-    except checkpoint.CheckpointError as wrong:
-        _LOG.warning("%s; written anew from the log", wrong)
+    except checkpoint.CheckpointError as error:
+        _LOG.warning("%s; written anew from the log", error)
         return None
 
 

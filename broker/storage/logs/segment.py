@@ -299,12 +299,12 @@ class Segment:
         limit = self.size if end_offset >= self.next_offset else self.position_of(end_offset)
         if position >= limit:
             return position, b""
-        wanted = min(limit - position, max(max_bytes, HEADER_BYTES))
+        expected = min(limit - position, max(max_bytes, HEADER_BYTES))
         with self._to_read() as fd:
-            data = read_whole(fd, wanted, position)
-        if len(data) < wanted:
+            data = read_whole(fd, expected, position)
+        if len(data) < expected:
             raise DamagedLog(self.path, position + len(data), "the file ends here")
-        if wanted == limit - position and wanted <= max_bytes:
+        if expected == limit - position and expected <= max_bytes:
             return position, data
         whole = self._whole_batches(data, max_bytes)
         if whole:

@@ -34,8 +34,8 @@ class _Feature(NamedTuple):
 
 def _levels_in(features: Iterable[_Feature]) -> Levels:
     """Returns the levels of the metadata in a registration; ``NOT_SAID`` where it says nothing of them."""
-    found = (Levels(*levels) for name, *levels in features if name == METADATA_VERSION)
-    return next(found, NOT_SAID)
+    result = (Levels(*levels) for name, *levels in features if name == METADATA_VERSION)
+    return next(result, NOT_SAID)
 
 
 def _features(levels: Levels) -> tuple[_Feature, ...]:

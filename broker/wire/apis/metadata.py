@@ -63,13 +63,13 @@ def _page(response: m.MetadataResponse, request: m.DescribeTopicPartitionsReques
         name = topic.name or ""
         if name < first[0]:
             continue
-        wanted = tuple(part for part in topic.partitions if (name, part.partition) >= first)
-        if left == 0 and (wanted or not topic.partitions):
-            return _Page(tuple(page), (name, wanted[0].partition if wanted else 0))
-        page.append(replace(topic, partitions=wanted[:left]))
-        if len(wanted) > left:
-            return _Page(tuple(page), (name, wanted[left].partition))
-        left -= len(wanted)
+        expected = tuple(part for part in topic.partitions if (name, part.partition) >= first)
+        if left == 0 and (expected or not topic.partitions):
+            return _Page(tuple(page), (name, expected[0].partition if expected else 0))
+        page.append(replace(topic, partitions=expected[:left]))
+        if len(expected) > left:
+            return _Page(tuple(page), (name, expected[left].partition))
+        left -= len(expected)
     return _Page(tuple(page), None)
 
 

@@ -97,22 +97,22 @@ class KioField(NamedTuple):
 
 def rows_of(topic: type) -> KioField | None:
     """The field of a topic in which its partitions are; None: the class has no array."""
-    found = (KioField(f".{name}", field) for name, field in kio_fields(topic).items())
-    return next((field for field in found if field.is_array), None)
+    result = (KioField(f".{name}", field) for name, field in kio_fields(topic).items())
+    return next((field for field in result if field.is_array), None)
 
 
 def find_field(kind: type, path: str, variable: str = "") -> KioField | None:
     """The field at the end of a path; None: the class has no such field."""
-    found = None
+    result = None
     for name in path.split("."):
-        if found is not None:
-            if found.entity is None:
+        if result is not None:
+            if result.entity is None:
                 return None
-            kind, variable = found.entity, found.expression + ("[0]" if found.is_array else "")
+            kind, variable = result.entity, result.expression + ("[0]" if result.is_array else "")
         if (field := kio_fields(kind).get(name)) is None:
             return None
-        found = KioField(f"{variable}.{name}", field)
-    return found
+        result = KioField(f"{variable}.{name}", field)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Scope:
 
     def find(self, *paths: str) -> KioField | None:
         for path in paths:
-            if self.kind is not None and (found := find_field(self.kind, path, self.variable)) is not None:
-                return found
-            if self.outer is not None and (found := self.outer.find(path)) is not None:
-                return found
+            if self.kind is not None and (result := find_field(self.kind, path, self.variable)) is not None:
+                return result
+            if self.outer is not None and (result := self.outer.find(path)) is not None:
+                return result
         return None

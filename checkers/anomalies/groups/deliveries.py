@@ -113,9 +113,9 @@ class Deliveries:
 
 def _highest(records: Records) -> dict[int, list[tuple[int, int]]]:
     """Event -> of each of its partitions the highest offset."""
-    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    result: dict[int, list[tuple[int, int]]] = defaultdict(list)
     some = records.take(np.lexsort((records.offset, records.log, records.of)))
     last = np.append((np.diff(some.of) != 0) | (np.diff(some.log) != 0), True)[: len(some)]
     for row, log, offset in zip(*(c[last].tolist() for c in (some.of, some.log, some.offset)), strict=True):
-        found[row].append((log, offset))
-    return found
+        result[row].append((log, offset))
+    return result

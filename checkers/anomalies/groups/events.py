@@ -82,12 +82,12 @@ class GroupEvents(Groups):
 
     def operations(self, f: str) -> dict[str, list[Operation]]:
         """The commits, or answers, of each group in the order of their invocations."""
-        found: dict[str, list[Operation]] = defaultdict(list)
+        result: dict[str, list[Operation]] = defaultdict(list)
         for one in self.requests:
             until = NEVER if one.done is None or one.type != "ok" else one.done.index
             if one.event.f == f and (f == COMMIT or until != NEVER):
-                found[one.event.of] += [
+                result[one.event.of] += [
                     Operation(self._about.of_number[log], offset, one.event, one.since, one.done, until)
                     for log, offset in one.event.offsets.items()
                 ]
-        return found
+        return result

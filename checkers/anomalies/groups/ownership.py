@@ -35,13 +35,13 @@ def double_owners(moves: Sequence[GroupEvent], about: AboutRun) -> Iterator[Find
     }
     of_generation: dict[tuple[object, ...], list[Owned]] = defaultdict(list)
     leaving: dict[tuple[str, int], list[Owned]] = defaultdict(list)
-    found: dict[tuple[object, ...], tuple[GroupEvent, GroupEvent, AboutLog, str]] = {}
+    result: dict[tuple[object, ...], tuple[GroupEvent, GroupEvent, AboutLog, str]] = {}
 
     def both(one: Owned, first: Owned, how: str) -> None:
         rebalance, other = one.rebalance, first.rebalance
         if other.who != rebalance.who and other.process != rebalance.process:
             key = (rebalance.of, one.log.number, rebalance.generation, other.who, rebalance.who, how)
-            found.setdefault(key, (rebalance, other, one.log, how))
+            result.setdefault(key, (rebalance, other, one.log, how))
 
     for one in _owned(moves, about):
         rebalance, place = one.rebalance, (one.rebalance.of, one.log.number)
@@ -60,13 +60,13 @@ def double_owners(moves: Sequence[GroupEvent], about: AboutRun) -> Iterator[Find
         of_generation[*place, rebalance.generation].append(one)
         if one.until != NEVER:
             leaving[place].append(one)
-    for what in found.values():
+    for what in result.values():
         yield Findings(about).double_owner(*what)
 
 
 def _owned(moves: Sequence[GroupEvent], about: AboutRun) -> list[Owned]:
     """Lists what members owned, in the order of the events."""
-    found: list[Owned] = []
+    result: list[Owned] = []
     holding: dict[int, dict[int, list[Owned]]] = defaultdict(dict)
     for rebalance in moves:
         if rebalance.f == ASSIGN:
@@ -76,6 +76,6 @@ def _owned(moves: Sequence[GroupEvent], about: AboutRun) -> list[Owned]:
             for one in held.pop(log):
                 one.until = rebalance.index
         for log in dict.fromkeys(rebalance.logs) if rebalance.generation >= 0 else ():
-            found.append(Owned(about.of_number[log], rebalance))
-            held.setdefault(log, []).append(found[-1])
-    return found
+            result.append(Owned(about.of_number[log], rebalance))
+            held.setdefault(log, []).append(result[-1])
+    return result

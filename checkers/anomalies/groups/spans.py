@@ -48,5 +48,5 @@ class Spans(NamedTuple):
 
     def has(self, offsets: Ints) -> Bools:
         at = np.searchsorted(self.begin, offsets, side="right") - 1
-        found: Bools = (at >= 0) & (offsets < np.append(self.end, 0)[at])
-        return found
+        result: Bools = (at >= 0) & (offsets < np.append(self.end, 0)[at])
+        return result

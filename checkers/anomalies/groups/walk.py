@@ -35,8 +35,8 @@ def parts(batch: pa.RecordBatch, about: AboutRun) -> Ints:
     if any(log.compacted for log in about.logs.values()):
         return np.zeros(len(batch), np.int64)
     for_keys = pc.is_in(batch.column("f"), value_set=pa.array(["send", "replica"]))
-    found: Ints = np.where(for_keys.to_numpy(zero_copy_only=False), -1, 0)
-    return found
+    result: Ints = np.where(for_keys.to_numpy(zero_copy_only=False), -1, 0)
+    return result
 
 
 def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Walked:
@@ -74,13 +74,13 @@ class _Run:
 
     def _lacking(self, final: Records) -> Bools:
         """Marks the records of the final read that somebody may lack: most are not kept."""
-        found = np.zeros(len(final), np.bool_)
+        result = np.zeros(len(final), np.bool_)
         for (log,), rows in apart(final.log):
             for group in self.events.committing[log]:
-                found[rows] |= ~self._given.to(self.events.members[group], log).has(final.offset[rows])
+                result[rows] |= ~self._given.to(self.events.members[group], log).has(final.offset[rows])
         for one in self._given.passed():
-            found |= (final.offset >= one.since) & (final.offset < one.until) & (final.log == one.log)
-        return found
+            result |= (final.offset >= one.since) & (final.offset < one.until) & (final.log == one.log)
+        return result
 
     def _kept(self) -> dict[int, Records]:
         """Returns by log the kept records that must be there for every reader: no later record of the key

@@ -131,8 +131,8 @@ class Coordinator:
 
 def _by_group(some: Iterable[Request]) -> Mapping[tuple[str, int], list[Request]]:
     """Sorts requests by their groups and logs."""
-    found: dict[tuple[str, int], list[Request]] = defaultdict(list)
+    result: dict[tuple[str, int], list[Request]] = defaultdict(list)
     for one in some:
         for log in one.event.offsets:
-            found[one.event.of, log].append(one)
-    return found
+            result[one.event.of, log].append(one)
+    return result

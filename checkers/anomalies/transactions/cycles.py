@@ -78,8 +78,8 @@ def graph_of(events: Events, matches: Matches, about: AboutRun) -> Graph:
     sent = sent[np.diff(at[sent], prepend=-1) != 0]
     given = np.lexsort((records.value, at, complete))
     given = given[~is_sent[given]]
-    found = place_in(at[sent], at[given])
-    given, source = given[found != NONE], sent[found[found != NONE]]
+    result = place_in(at[sent], at[given])
+    given, source = given[result != NONE], sent[result[result != NONE]]
     alike = records.value[given] == records.value[source]
     given, source = given[alike], source[alike]
     before = np.flatnonzero(np.diff(log[sent]) == 0)
@@ -140,9 +140,9 @@ def _nodes(operations: Nodes, some: Ints) -> tuple[Nodes, Ints]:
     txns, which = np.unique(every.txn, return_inverse=True)
 
     def of(column: Ints, far: np.ufunc, start: int) -> Ints:
-        found = np.full(len(txns), start)
-        far.at(found, which, column)
-        return found
+        result = np.full(len(txns), start)
+        far.at(result, which, column)
+        return result
 
     low, high = (np.minimum, NEVER), (np.maximum, NONE)
     invoke = of(every.invoke, *low)

@@ -36,11 +36,11 @@ def match_records(events: Events) -> Matches:
     sent = Records(*columns)
     given_to, of_final = _rows_of(sent, events.given, events.final)
     given = np.flatnonzero(given_to != NONE)
-    found = np.flatnonzero(of_final != NONE)
-    order = np.lexsort((events.final.of[found], events.final.offset[found], of_final[found]))
-    rows_of, first = np.unique(of_final[found][order], return_index=True)
+    result = np.flatnonzero(of_final != NONE)
+    order = np.lexsort((events.final.of[result], events.final.offset[result], of_final[result]))
+    rows_of, first = np.unique(of_final[result][order], return_index=True)
     final = np.full(len(sent), NONE)
-    final[rows_of] = found[order][first]
+    final[rows_of] = result[order][first]
     return Matches(transactions, sent, given, given_to[given], final)
 
 
@@ -64,10 +64,10 @@ def in_final_read(records: Records, final: Records) -> Bools:
     order = np.lexsort((final.value, at))
     at, value = at[order], final.value[order]
     log = place_in(logs, records.log)
-    wanted = np.where((log == NONE) | (records.offset < 0), NONE, log * size + records.offset)
-    found = np.zeros(len(records), bool)
+    expected = np.where((log == NONE) | (records.offset < 0), NONE, log * size + records.offset)
+    result = np.zeros(len(records), bool)
     for side in ("left", "right"):  # of two values at one offset, which no log has, either
-        near = np.clip(np.searchsorted(at, wanted, side) - (side == "right"), 0, max(len(at) - 1, 0))
+        near = np.clip(np.searchsorted(at, expected, side) - (side == "right"), 0, max(len(at) - 1, 0))
         if len(at):
-            found |= (at[near] == wanted) & (value[near] == records.value)
-    return found
+            result |= (at[near] == expected) & (value[near] == records.value)
+    return result

@@ -182,19 +182,19 @@ def _unstable(events: Events, about: AboutRun, one: Transaction, before: int, gi
 def first_polls(events: Events, matches: Matches, wanted: Bools) -> Ints:
     """The row of ``Events.given`` that gave each of ``Matches.sent`` first, of the transactions that are
     wanted; NONE where nobody was given it."""
-    found = np.full(len(matches.sent), NONE)
+    result = np.full(len(matches.sent), NONE)
     some = np.flatnonzero(wanted[matches.sent.of[matches.given_to]])
     rows, given = matches.given_to[some], matches.given[some]
     first = _first(rows, (events.polls.index[events.given.of[given]], events.given.offset[given]))
-    found[rows[first]] = given[first]
-    return found
+    result[rows[first]] = given[first]
+    return result
 
 
 def _first(group: Ints, by: Sequence[Ints | Bools]) -> list[int]:
     """Returns for each group the row that is the first by these columns."""
     order = np.lexsort((*reversed(by), group))
-    found: list[int] = order[np.unique(group[order], return_index=True)[1]].tolist()
-    return found
+    result: list[int] = order[np.unique(group[order], return_index=True)[1]].tolist()
+    return result
 
 
 def _ends(matches: Matches) -> Ints:

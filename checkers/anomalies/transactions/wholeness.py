@@ -235,7 +235,7 @@ def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _
     """Returns by the number of a transaction of unknown end the answer that shows that its group has its
     offsets; of one that was not fenced, but settled, with an answer of something else after the next one
     had begun."""
-    found: dict[int, _OffsetAnswer] = {}
+    result: dict[int, _OffsetAnswer] = {}
     for sent in coordinator.sent():
         one, newer = sent.transaction, sent.transaction.settled_by
         if one.type != "info" or one.asked != "commit" or newer is None or newer.invoke_index is None:
@@ -245,7 +245,7 @@ def _fenced_offsets(coordinator: Coordinator, about: AboutRun) -> Mapping[int, _
         before = min(others, key=lambda answer: answer.last_index, default=None)
         for answer in sent.proofs:
             if one.fenced_by:
-                _keep_first(found, sent, answer)
+                _keep_first(result, sent, answer)
             elif about.info.isolation == READ_COMMITTED and before and answer.since > before.last_index:
-                _keep_first(found, sent, answer, before)
-    return found
+                _keep_first(result, sent, answer, before)
+    return result

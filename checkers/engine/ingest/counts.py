@@ -66,11 +66,11 @@ _BITS = Key(bucket=12, spans=1, segment=14, second=24, kind=2, asked=1, f=8)
 
 
 def _unpacked(key: Ints) -> Key[Ints]:
-    found = []
+    result = []
     for bits in _BITS.columns():
-        found.append(key & ((1 << bits) - 1))
+        result.append(key & ((1 << bits) - 1))
         key = key >> bits
-    return Key.of_columns(found)
+    return Key.of_columns(result)
 
 
 class Counts:
@@ -214,8 +214,8 @@ class _Gaps:
 
     def leave(self, writer: Writer) -> None:
         self._put(self._last.log, LAST_ACK, self._last.at, self._last.at)
-        found = concatenated(_GapOfLog, self._found)
-        writer.spread(found.log, AS_A_WHOLE, found.gap)
+        result = concatenated(_GapOfLog, self._found)
+        writer.spread(result.log, AS_A_WHOLE, result.gap)
 
 
 def _maximal(log: Ints, before: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
@@ -244,12 +244,12 @@ def longest_gaps(log: int, gaps: Gap, context: Context) -> list[dict[str, Any]]:
     opened = np.concatenate([[False, False], edges.fault == FIRST_ACK])[order]
     closed = np.concatenate([[False, False], edges.fault == LAST_ACK])[order]
     inside = np.cumsum(opened.astype(np.int64)) - np.cumsum(closed.astype(np.int64))
-    found: dict[int, tuple[int, int, int, int | None, int | None]] = {}
+    result: dict[int, tuple[int, int, int, int | None, int | None]] = {}
 
     def consider(fault: int, before: int, at: int, last: int | None, first: int | None) -> None:
         one = (at - before, before, at, last, first)
-        if fault not in found or one[:2] > found[fault][:2]:
-            found[fault] = one
+        if fault not in result or one[:2] > result[fault][:2]:
+            result[fault] = one
 
     for n in range(1, len(times)):
         before, at = int(times[n - 1]), int(times[n])
@@ -265,7 +265,7 @@ def longest_gaps(log: int, gaps: Gap, context: Context) -> list[dict[str, Any]]:
         consider(fault, before, at, before, at)
     return [
         {"log": log, "fault": fault, "gap_ns": gap, "last_ns": last, "first_ns": first}
-        for fault, (gap, _, _, last, first) in found.items()
+        for fault, (gap, _, _, last, first) in result.items()
     ]
 
 
@@ -303,7 +303,7 @@ def _periods(run: int, rows: Count, keys: Key[Ints], context: Context) -> dict[s
     faulty = np.isin(segment, context.faulty[run])
     faulty |= (keys.spans == 1) & np.isin(segment + 1, context.faulty[run])
     healthy = np.isin(segment, context.healthy[run]) & (keys.spans == 0)
-    found = {}
+    result = {}
     for name, some in (
         ("before", before),
         ("after", after),
@@ -313,15 +313,15 @@ def _periods(run: int, rows: Count, keys: Key[Ints], context: Context) -> dict[s
     ):
         chosen = np.flatnonzero(sent & some)
         if len(chosen):
-            found[name] = _quantiles(keys.bucket[chosen], rows.n[chosen], PERCENTS)
-    return found
+            result[name] = _quantiles(keys.bucket[chosen], rows.n[chosen], PERCENTS)
+    return result
 
 
 def _grouped(
     rows: Count, keys: Key[Ints], by: Ints, *, maximum: bool = False
 ) -> list[tuple[int, int, dict[str, Any]]]:
     """(f, ``by``, what is counted of them)."""
-    found = []
+    result = []
     for some in each_group(keys.f, by):
         kinds, n = keys.kind[some], rows.n[some]
         said: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
@@ -334,8 +334,8 @@ def _grouped(
             asked = keys.asked[some] == 1
             said["begun"] = int(n[asked].sum())
             said["done"] = int(n[asked & ((kinds == OK) | (kinds == ABORTED))].sum())
-        found.append((int(keys.f[some[0]]), int(by[some[0]]), said))
-    return found
+        result.append((int(keys.f[some[0]]), int(by[some[0]]), said))
+    return result
 
 
 def _quantiles(bucket: Ints, n: Ints, percents: Sequence[int] = (50, 99)) -> dict[str, float | None]:

@@ -170,8 +170,8 @@ class Ingest:
         ]
         columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
         at = columns[:, 0]
-        found = self._assemble(batch, at, at, np.ones(len(at), dtype=bool), at)
-        return replace(found, invoke_index=columns[:, 1], invoke_ns=columns[:, 2])
+        result = self._assemble(batch, at, at, np.ones(len(at), dtype=bool), at)
+        return replace(result, invoke_index=columns[:, 1], invoke_ns=columns[:, 2])
 
     def _leave(self) -> None:
         """Passes on the operations that are open at the end of the split: they never completed, or their
@@ -272,7 +272,7 @@ class Ingest:
         refused = ~acked & completed & ((offset == FAILED) | (sends.kind[which] == FAIL))
         unsure = np.where(refused, SendOutcome.REFUSED, SendOutcome.UNSURE)
         outcome = np.where(acked, SendOutcome.ACKED, unsure)
-        found = replace(
+        result = replace(
             sends.carry(Sent).take(which),
             log=log,
             value=value,
@@ -281,19 +281,19 @@ class Ingest:
             rank=rows - batch.begin[sends.event[which]],
         )
         if self.sends_only:
-            self.writer.spread(VALUES, self._bucket(value), found)
+            self.writer.spread(VALUES, self._bucket(value), result)
             return
         if self.split.run in self.context.objects:
-            put_puts(self.writer, self.context, self.split.run, found)
+            put_puts(self.writer, self.context, self.split.run, result)
         known = log != NONE
-        self.counts.sends(log, outcome, sends.error[which], found.complete_ns, acked & known)
-        placed = found.sent_offset != NONE
-        acks = found.take(known & placed)
+        self.counts.sends(log, outcome, sends.error[which], result.complete_ns, acked & known)
+        placed = result.sent_offset != NONE
+        acks = result.take(known & placed)
         self._acks(acks)
-        unplaced = found.take(known & ~placed).carry(Unplaced)
+        unplaced = result.take(known & ~placed).carry(Unplaced)
         self.writer.spread(VALUES, self._bucket(unplaced.value), unplaced)
         if self._neighbours.needed(known & ~placed & ~refused):
-            self._neighbours.put(self.writer, self.context, found.take(known & ~refused), self._sent)
+            self._neighbours.put(self.writer, self.context, result.take(known & ~refused), self._sent)
         self._in_order(acks)
 
     def _bucket(self, value: Ints) -> Ints:

@@ -31,8 +31,8 @@ class Neighbours:
         """``sends``: a batch's records without those refused; ``placed``: where the records with an offset
         stood before this batch."""
         keys = _key(sends.process, sends.log)
-        wanted = np.union1d(keys[sends.sent_offset == NONE], self._waiting)
-        mine = sends.take(np.isin(keys, wanted))
+        expected = np.union1d(keys[sends.sent_offset == NONE], self._waiting)
+        mine = sends.take(np.isin(keys, expected))
         order = np.lexsort((mine.rank, mine.invoke_index, _key(mine.process, mine.log)))
         mine, key = mine.take(order), _key(mine.process, mine.log)[order]
         same = np.append(False, np.diff(key) == 0)[: len(key)]
@@ -57,8 +57,8 @@ class Neighbours:
 
 def _key(process: Ints, log: Ints) -> Ints:
     """One number for both, within a run."""
-    found: Ints = process << 32 | (log & 0xFFFFFFFF)
-    return found
+    result: Ints = process << 32 | (log & 0xFFFFFFFF)
+    return result
 
 
 def _placed(sends: Send) -> Placed:

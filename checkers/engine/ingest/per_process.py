@@ -179,11 +179,11 @@ class Ends:
         if not outside.any():
             return
         rows, end = shown.take(outside), self._end[at][outside]
-        found = replace(
+        result = replace(
             rows.carry(Candidate[Ints]),
             offset=end,
             other_offset=rows.end,
             log_end=end,
             complete=constant(1, len(rows)),
         )
-        put_found(writer, context, Step.SHOWN, "past end", found)
+        put_found(writer, context, Step.SHOWN, "past end", result)

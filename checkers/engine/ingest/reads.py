@@ -56,8 +56,8 @@ class Reads:
             return
         records, index = batch.records.take(rows), batch.events.index[event]
         log, offset = base[event] + records.partition, records.offset
-        found = kind(offset, records.value, index, batch.events.ns[event])
-        self._writer.spread(log, offset // self._context.width, found)
+        result = kind(offset, records.value, index, batch.events.ns[event])
+        self._writer.spread(log, offset // self._context.width, result)
         if kind is Final:
             self._epochs(log, constant(-1, len(rows)), records.epoch, offset, index)
 
@@ -71,19 +71,19 @@ class Reads:
         log, offset, epoch = base[event] + records.partition, records.offset, records.epoch
         number, hw, bit = self._replicas(batch, events, base)
         committed = (offset < hw[which]).astype(np.int64)
-        found = Held(offset, records.value, index, epoch, bit[which], committed)
-        self._writer.spread(log, offset // self._context.width, found)
+        result = Held(offset, records.value, index, epoch, bit[which], committed)
+        self._writer.spread(log, offset // self._context.width, result)
         self._epochs(log, number[which], epoch, offset, index)
 
     def _replicas(self, batch: Batch, events: Ints, base: Ints) -> tuple[Ints, Ints, Ints]:
         """(number, high watermark, bit) of the replica that each event is of."""
         hosts = self._names["node"].names
-        found = np.zeros((len(events), 3), dtype=np.int64)
+        result = np.zeros((len(events), 3), dtype=np.int64)
         for at, event in enumerate(events.tolist()):
             host = hosts[batch.events.node[event]] if batch.events.node[event] != NONE else ""
             about = self._context.replicas.get((int(base[event] + batch.events.partition[event]), host))
-            found[at] = (about.number, about.hw, about.bit) if about else (-2, 0, 0)
-        return found[:, 0], found[:, 1], found[:, 2]
+            result[at] = (about.number, about.hw, about.bit) if about else (-2, 0, 0)
+        return result[:, 0], result[:, 1], result[:, 2]
 
     def _epochs(self, log: Ints, node: Ints, epoch: Ints, offset: Ints, index: Ints) -> None:
         """Writes where each leader epoch begins and ends: few rows, however many records."""
@@ -93,7 +93,7 @@ class Reads:
         log, node, epoch, offset, index = (one[known] for one in (log, node, epoch, offset, index))
         change = (np.diff(log) != 0) | (np.diff(node) != 0) | (np.diff(epoch) != 0)
         starts = np.append(0, np.flatnonzero(change) + 1)
-        found = Epoch(
+        result = Epoch(
             node=node[starts],
             epoch=epoch[starts],
             first=np.minimum.reduceat(offset, starts),
@@ -101,7 +101,7 @@ class Reads:
             index=np.minimum.reduceat(index, starts),
             last_index=np.maximum.reduceat(index, starts),
         )
-        self._writer.spread(log[starts], AS_A_WHOLE, found)
+        self._writer.spread(log[starts], AS_A_WHOLE, result)
 
     def _followed_on(self, batch: Batch, base: Ints) -> None:
         """Reads that do not follow on the one before in their process and partition."""
@@ -141,7 +141,7 @@ class Reads:
     def _moves(self, batch: Batch, base: Ints, ok: Bools) -> list[tuple[int, int, int, int, int]]:
         """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses
         (start -1: nobody knows where it goes on there)."""
-        found, events = [], batch.events
+        result, events = [], batch.events
         moving = [self._number(f) for f in ("assign", "rebalance")]
         for event in np.flatnonzero(ok & np.isin(events.f, moving)).tolist():
             text = batch.extra[event].as_py() if batch.extra is not None else None
@@ -154,12 +154,12 @@ class Reads:
                 int(batch.events.index[event]),
                 int(batch.events.ns[event]),
             )
-            found += [
+            result += [
                 (of[0], of[1] + int(partition), -1 if start is None else int(start), of[2], of[3])
                 for partition, start in positions.items()
                 if str(partition).isdigit()
             ]
-        return found
+        return result
 
 
 def _records(batch: Batch, events: Ints) -> tuple[Ints, Ints, Ints]:

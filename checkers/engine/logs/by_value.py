@@ -75,16 +75,16 @@ class Bucket:
         rows = concatenated(Rows, [rows, self._nowhere(sends.take(lost))])
         rows = _with_copies(rows, np.concatenate([of_rows, of_sends[lost]]), groups)
         rows = replace(rows, marks=self.context.marks.by_value(rows, self.context.unfilled))
-        without_offset, wanted = unplaced(rows), rows.take(rows.marks != 0)
+        without_offset, expected = unplaced(rows), rows.take(rows.marks != 0)
         note = {
             "unproven": [[run, *both] for run, both in self._unproven(rows).items()],
             "unmatched": unmatched,
             "unplaced": len(without_offset),
             "acked_without_offset": int((without_offset.outcome == SendOutcome.ACKED).sum()),
-            "marks": self.context.marks.counted(wanted),
+            "marks": self.context.marks.counted(expected),
         }
         writer.note(VALUES, 0, note)
-        writer.rows(VALUES, 0, wanted)
+        writer.rows(VALUES, 0, expected)
         put_unplaced(writer, self.context, without_offset)
 
     def _with_bounds(self, rows: Rows) -> Rows:
@@ -151,8 +151,8 @@ def _write(table: Table[Ints], rows: Ints, values: Table[int]) -> None:
 
 def _with_sends(rows: Rows, strays: Ints, send: Ints, sends: Send) -> tuple[Rows, int]:
     """Gives each stray what is known of the send of its value; and says how many have none."""
-    found = send[strays] >= 0
-    at = strays[found]
+    result = send[strays] >= 0
+    at = strays[result]
     of = sends.take(send[at])
     rows = replace(
         rows,
@@ -166,7 +166,7 @@ def _with_sends(rows: Rows, strays: Ints, send: Ints, sends: Send) -> tuple[Rows
         complete_index=assigned(rows.complete_index, at, of.complete_index),
         complete_ns=assigned(rows.complete_ns, at, of.complete_ns),
     )
-    return rows, int((~found).sum())
+    return rows, int((~result).sum())
 
 
 def _with_copies(rows: Rows, group: Ints, groups: int) -> Rows:
@@ -218,9 +218,9 @@ def _numbered(rows: Rows, sends: Send) -> tuple[Ints, Ints, int]:
 
 
 def _any(what: Bools, group: Ints, groups: int) -> Ints:
-    found = np.zeros(groups + 1, dtype=np.int64)
-    found[group[what]] = 1
-    return found[group]
+    result = np.zeros(groups + 1, dtype=np.int64)
+    result[group[what]] = 1
+    return result[group]
 
 
 def _first_of_each(rows: Rows, group: Ints) -> Bools:
@@ -229,8 +229,8 @@ def _first_of_each(rows: Rows, group: Ints) -> Bools:
     new = np.append(True, np.diff(group[order]) != 0)[: len(order)]
     first = np.zeros(len(group), dtype=bool)
     first[order[new]] = True
-    found: Bools = first | (rows.offset == NONE)
-    return found
+    result: Bools = first | (rows.offset == NONE)
+    return result
 
 
 def _original(rows: Rows, group: Ints, groups: int, where: Bools) -> Ints:
@@ -241,5 +241,5 @@ def _original(rows: Rows, group: Ints, groups: int, where: Bools) -> Ints:
     ]
     lowest = np.full(groups + 1, -1)
     lowest[group[order[::-1]]] = order[::-1]
-    found: Ints = lowest[group]
-    return found
+    result: Ints = lowest[group]
+    return result

@@ -22,8 +22,8 @@ def first_of(column: Ints) -> int:
 
 def at_rows(column: Ints, rows: Ints) -> Ints:
     """The column at these rows; NONE where a row is negative."""
-    found: Ints = np.append(column, NONE)[rows]
-    return found
+    result: Ints = np.append(column, NONE)[rows]
+    return result
 
 
 def right_before(offset: Ints, where: Bools) -> Ints:
@@ -31,28 +31,28 @@ def right_before(offset: Ints, where: Bools) -> Ints:
     none."""
     rows = np.maximum.accumulate(np.where(where, np.arange(len(offset)), -1))
     before = np.append(-1, rows)[:-1] if len(rows) else rows
-    found: Ints = np.where((before >= 0) & (at_rows(offset, before) == offset), before, -1)
-    return found
+    result: Ints = np.where((before >= 0) & (at_rows(offset, before) == offset), before, -1)
+    return result
 
 
 def smallest(size: int, at: Ints, values: Ints) -> Ints:
     """Returns for each row the smallest of the values that are at it; NONE where none is."""
-    found = np.full(size, NEVER)
-    np.minimum.at(found, at, values)
-    return np.where(found == NEVER, NONE, found)
+    result = np.full(size, NEVER)
+    np.minimum.at(result, at, values)
+    return np.where(result == NEVER, NONE, result)
 
 
 def largest(size: int, at: Ints, values: Ints) -> Ints:
-    found = np.full(size, NONE)
-    np.maximum.at(found, at, values)
-    return found
+    result = np.full(size, NONE)
+    np.maximum.at(result, at, values)
+    return result
 
 
 def first_at(size: int, at: Ints, values: Ints) -> Ints:
     """Returns for each row the first of the values that are at it; NONE where none is."""
-    found = np.full(size, NONE)
-    found[at[::-1]] = values[::-1]
-    return found
+    result = np.full(size, NONE)
+    result[at[::-1]] = values[::-1]
+    return result
 
 
 def earliest_polls(polls: Poll) -> Poll:
@@ -90,19 +90,19 @@ class Slots:
     def find(self, rows: Claim | Session | Placed) -> Ints:
         """-1 where nobody said so."""
         at = rows.offset - self.base
-        wrong = np.flatnonzero(np.append(self._value, NONE)[np.minimum(at, self.width)] != rows.value)
-        if len(wrong):
+        error = np.flatnonzero(np.append(self._value, NONE)[np.minimum(at, self.width)] != rows.value)
+        if len(error):
             numbers = {
                 pair: self.width + number
                 for number, pair in enumerate(
                     zip(self._other_offset.tolist(), self._other_value.tolist(), strict=True)
                 )
             }
-            pairs = zip(rows.offset[wrong].tolist(), rows.value[wrong].tolist(), strict=True)
+            pairs = zip(rows.offset[error].tolist(), rows.value[error].tolist(), strict=True)
             at = at.copy()
-            at[wrong] = [numbers.get(pair, -1) for pair in pairs]
-        found: Ints = at
-        return found
+            at[error] = [numbers.get(pair, -1) for pair in pairs]
+        result: Ints = at
+        return result
 
 
 @dataclass(slots=True)
@@ -133,13 +133,13 @@ class Series:
             return np.full(len(offset), -1)
         at = np.searchsorted(self.offset, offset, "left")
         who = np.append(self.who(), -1)[at]
-        found: Ints = np.where(np.append(self.index, NEVER)[who] == NEVER, -1, who)
-        return found
+        result: Ints = np.where(np.append(self.index, NEVER)[who] == NEVER, -1, who)
+        return result
 
     def first(self) -> Proof[int]:
         """The earliest of all events."""
-        found = self.at(self.rows(self.offset[:1]))
-        return Proof.of_columns([first_of(column) for column in found.columns()])
+        result = self.at(self.rows(self.offset[:1]))
+        return Proof.of_columns([first_of(column) for column in result.columns()])
 
     def at(self, rows: Ints) -> Proof[Ints]:
         """The events of these rows; NONE where a row is negative."""
@@ -160,11 +160,11 @@ class _Known:
         return here if self.above.index == NONE else least(here, constant(self.above.index, len(here)))
 
     def at(self, rows: Ints) -> Proof[Ints]:
-        found = self.series.at(self.rows[rows])
+        result = self.series.at(self.rows[rows])
         if self.above.index == NONE:
-            return found
-        elsewhere = (found.index == NONE) | (self.above.index <= found.index)
-        pairs = zip(self.above.columns(), found.columns(), strict=True)
+            return result
+        elsewhere = (result.index == NONE) | (self.above.index <= result.index)
+        pairs = zip(self.above.columns(), result.columns(), strict=True)
         return Proof.of_columns([np.where(elsewhere, above, here) for above, here in pairs])
 
 
@@ -199,8 +199,8 @@ class LastSent:
     def below(self, offset: Ints, where: Bools) -> SentBelow[Ints]:
         """Returns for each offset the record below it that was sent last; NONE where ``where`` is false."""
         at = np.searchsorted(self._rows.offset, offset, "left")
-        found = np.append(-1, self._who)[at]
-        return table_at(self._rows, np.where(where, found, -1))
+        result = np.append(-1, self._who)[at]
+        return table_at(self._rows, np.where(where, result, -1))
 
     def of_all(self) -> SentBelow[int]:
         """Returns the record of the whole range that was sent last."""

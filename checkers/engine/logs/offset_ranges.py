@@ -114,17 +114,17 @@ class Range:
         known = Known(claims.offset, series, self._above)
         claims = with_proofs(claims, known.indexes())
         marks = self.context.marks.at_places(claims)
-        wanted = np.flatnonzero((marks != 0) | is_stray(claims))
-        candidates = replace(claims.take(wanted), marks=marks[wanted])
-        candidates = with_proofs(candidates, known.at(wanted))
+        expected = np.flatnonzero((marks != 0) | is_stray(claims))
+        candidates = replace(claims.take(expected), marks=marks[expected])
+        candidates = with_proofs(candidates, known.at(expected))
         last_sent = LastSent(places)
         strays = (candidates.step == Step.IN_FINAL) & is_stray(candidates)
         candidates = replace(candidates, below=last_sent.below(candidates.offset, strays))
         jumps, need = self._jumps(places)
         gaps = self._gaps(places, series)
-        found = concatenated(Rows, [candidates, jumps, gaps, self._holes(places, series)])
+        result = concatenated(Rows, [candidates, jumps, gaps, self._holes(places, series)])
         summary = self._summary(places, self._last_claim(claims), series)
-        return found, replace(summary, jump_need=need, gaps=len(gaps), below=last_sent.of_all())
+        return result, replace(summary, jump_need=need, gaps=len(gaps), below=last_sent.of_all())
 
     def _of_log(self, rows: Rows | int) -> Rows:
         """The rows (or so many unknown ones) with what is known of their log."""
@@ -291,12 +291,12 @@ class Range:
         over = nearest < jumps.next_offset
         undecided = (at == len(given)) & (jumps.next_offset > self.base + self.context.width)
         need = int(jumps.next_offset[undecided].max()) if undecided.any() else NONE
-        found = jumps.take(over)
+        result = jumps.take(over)
         rows = replace(
-            self._of_log(found.carry(Rows)),
-            step=constant(Step.JUMP, len(found)),
-            marks=constant(self.context.marks.bit("skipped"), len(found)),
-            other_offset=found.next_offset,
+            self._of_log(result.carry(Rows)),
+            step=constant(Step.JUMP, len(result)),
+            marks=constant(self.context.marks.bit("skipped"), len(result)),
+            other_offset=result.next_offset,
             known_offset=nearest[over],
         )
         return rows, need

@@ -100,14 +100,14 @@ def _with(above: KnownAbove, one: Summary[int]) -> KnownAbove:
 def below_of(summaries: Iterable[Summary[int]]) -> dict[NumberedRange, SentBelow[int]]:
     """Returns for each range that has others below it the acknowledged record down there that was sent
     last."""
-    found: dict[NumberedRange, SentBelow[int]] = {}
+    result: dict[NumberedRange, SentBelow[int]] = {}
     nothing: SentBelow[int] = SentBelow.all(NONE)
     last, log = nothing, NONE
     for one in sorted(summaries, key=lambda one: (one.log, one.part)):
         if one.log != log:
             last, log = nothing, one.log
         if last != nothing:
-            found[log, one.part] = last
+            result[log, one.part] = last
         if one.below.invoke_index > last.invoke_index:
             last = one.below
-    return found
+    return result

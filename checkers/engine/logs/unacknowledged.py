@@ -43,10 +43,10 @@ from wrackline.checkers.inputs.table import NONE, Bools, Ints, bools, concatenat
 def settled(placed: Placed, final_index: Ints) -> InFinal:
     """Returns the records that the final read has where their acks say."""
     there = final_index != NONE
-    found = placed.take(there)
-    size = len(found)
+    result = placed.take(there)
+    size = len(result)
     return replace(
-        found.carry(InFinal),
+        result.carry(InFinal),
         outcome=constant(SendOutcome.ACKED, size),
         final_index=final_index[there],
         placed=constant(1, size),
@@ -58,11 +58,11 @@ def unplaced(rows: Candidate[Ints]) -> InFinal:
     rows with all that is known of their values."""
     there = (rows.step == Step.IN_FINAL) & is_stray(rows) & (rows.sent_offset == NONE) & (rows.home == 1)
     known = np.isin(rows.outcome, (SendOutcome.ACKED, SendOutcome.UNSURE)) & (rows.value >= 0)
-    found = rows.take(there & known & (rows.offset == rows.kept_offset))
+    result = rows.take(there & known & (rows.offset == rows.kept_offset))
     return replace(
-        found.carry(InFinal),
-        placed=constant(0, len(found)),
-        late=lt(found.by_settled_ack.index, found.invoke_index).astype(np.int64),
+        result.carry(InFinal),
+        placed=constant(0, len(result)),
+        late=lt(result.by_settled_ack.index, result.invoke_index).astype(np.int64),
     )
 
 
@@ -109,9 +109,9 @@ def _candidates(rows: InFinal, step: Step, marks: int) -> Candidate[Ints]:
 
 
 def _pairs(earlier: InFinal, later: InFinal, where: Bools, mark: int) -> Candidate[Ints]:
-    found, before = later.take(where), earlier.take(where)
+    result, before = later.take(where), earlier.take(where)
     return replace(
-        _candidates(found, Step.BATCH, mark),
+        _candidates(result, Step.BATCH, mark),
         earlier=Entry(before.offset, before.value, before.complete_index),
         kept_index=before.final_index,
     )
@@ -146,15 +146,15 @@ class LogOrder:
         """Answers that do not reach past a record that had been acknowledged."""
         who = series.rows(asked.offset)
         late = lt(at_rows(known.complete_index, who), asked.invoke_index)
-        found, above = asked.take(late), known.take(who[late])
+        result, above = asked.take(late), known.take(who[late])
         marks, about = self._context.marks, self._context.logs.get(log, LogInfo())
-        size = len(found)
+        size = len(result)
         return replace(
-            found.carry(Candidate[Ints]),
+            result.carry(Candidate[Ints]),
             log=constant(log, size),
             step=constant(Step.END_ASKED, size),
             marks=constant(marks.bit("stale") | marks.bit("late"), size),
-            other_offset=found.offset,
+            other_offset=result.offset,
             acked=constant(0, size),
             by_ack=Proof(above.complete_index, above.complete_ns, above.offset, above.value),
             log_end=constant(about.end, size),

@@ -35,12 +35,12 @@ class WholeLog:
         self._facts.take(rows)
 
     def put(self, writer: Writer) -> int:
-        found = self._edges(writer) + self._epochs(writer)
+        result = self._edges(writer) + self._epochs(writer)
         gaps = self._facts.of(Gap)
         if len(gaps):
             said = {"run": self.log >> 32, "gaps": longest_gaps(self.log, gaps, self.context)}
             writer.note(self.log, AS_A_WHOLE, said)
-        return found
+        return result
 
     def _edges(self, writer: Writer) -> int:
         """Compares positions at the edges of splits, and returns how many findings there may be."""

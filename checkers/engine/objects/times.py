@@ -51,10 +51,10 @@ _ALONE = OutsideInterval(
 
 def outside_of(summaries: Iterable[Packed]) -> dict[int, OutsideInterval]:
     """Returns for each log what its intervals of time must know of each other, out of SUMMARIES."""
-    found: dict[int, Facts] = {}
+    result: dict[int, Facts] = {}
     for packed in summaries:
-        found.setdefault(packed.owner, Facts()).take(packed.rows())
-    return {log: _outside(facts) for log, facts in found.items()}
+        result.setdefault(packed.owner, Facts()).take(packed.rows())
+    return {log: _outside(facts) for log, facts in result.items()}
 
 
 def _outside(facts: Facts) -> OutsideInterval:
@@ -84,8 +84,8 @@ def _outside(facts: Facts) -> OutsideInterval:
 def _running(key: Ints) -> Ints:
     """To each row the one with the largest key so far."""
     most = np.maximum.accumulate(key)
-    found: Ints = np.maximum.accumulate(np.where(key == most, np.arange(len(key)), 0))
-    return found
+    result: Ints = np.maximum.accumulate(np.where(key == most, np.arange(len(key)), 0))
+    return result
 
 
 class Interval:
@@ -102,8 +102,8 @@ class Interval:
         self._facts.take(rows)
 
     def put(self, writer: Writer) -> None:
-        calls, found = self._register() if self.workload == REGISTER else self._queue()
-        put_contradictions(writer, self.workload, self.log, calls, found)
+        calls, result = self._register() if self.workload == REGISTER else self._queue()
+        put_contradictions(writer, self.workload, self.log, calls, result)
 
     def _before(self, part: Ints) -> Ints:
         """The row of what is known of the time before this interval: one, or none."""
@@ -122,14 +122,14 @@ class Interval:
         zones = concatenated(Zone, [self._facts.of(Zone), earlier])
         f = np.where(zones.value == NOTHING, BEFORE, zones.first.ret)
         s = zones.last.inv
-        found = []
+        result = []
         for rule, one, other, count in exact_register.overlaps(f, s):
             slots = [row + operation * len(zones) for row in (one, other) for operation in range(3)]
             values = int(zones.value[one]), int(zones.value[other])
-            found.append(
+            result.append(
                 BrokenRule(rule, *values, count, slots, key=values[0], order=int(min(f[other], s[other])))
             )
-        return concatenated(Call[Ints], [zones.write, zones.first, zones.last]), found
+        return concatenated(Call[Ints], [zones.write, zones.first, zones.last]), result
 
     # --- queues
 
@@ -153,9 +153,9 @@ class Interval:
         asked = np.flatnonzero(bools(life.role & Role.ASKED != 0))
         inside = np.append(asked, np.arange(own + len(later), len(life)))
         answers = self._facts.of(Empty)
-        found = self._overtaken(life.value, lives, asked, entries)
-        found += self._not_empty(life.value, lives, inside, answers)
-        return concatenated(Call[Ints], [life.put, life.got, answers.call]), found
+        result = self._overtaken(life.value, lives, asked, entries)
+        result += self._not_empty(life.value, lives, inside, answers)
+        return concatenated(Call[Ints], [life.put, life.got, answers.call]), result
 
     def _taken_out(self, life: Life, own: int, left: Unconsumed) -> Ints:
         """When values came out at the earliest: dequeues of unknown outcome took those that nobody got, in
@@ -171,12 +171,12 @@ class Interval:
     def _overtaken(
         self, value: Ints, lives: exact_queue.Lives, asked: Ints, entries: Ints
     ) -> list[BrokenRule]:
-        found = []
+        result = []
         for rule, one, other, count in exact_queue.disordered(lives, asked, entries):
             slots = [int(column[at]) for at in (one, other) for column in (lives.put, lives.got)]
             culprit, against = value[list(exact_queue.culprit_first(rule, one, other))].tolist()
-            found.append(BrokenRule(rule, culprit, against, count, slots, culprit, int(lives.ei[one])))
-        return found
+            result.append(BrokenRule(rule, culprit, against, count, slots, culprit, int(lives.ei[one])))
+        return result
 
     def _not_empty(
         self, value: Ints, lives: exact_queue.Lives, inside: Ints, answers: Empty
@@ -184,13 +184,13 @@ class Interval:
         """Checks the piece in this interval of an answer that touches several intervals of time."""
         inv = np.maximum(answers.call.inv, self.begin)
         ret = np.minimum(answers.call.ret, self.end)
-        found = []
+        result = []
         for row, cover in exact_queue.covered(lives.er[inside], lives.di[inside], inv, ret):
             values = inside[cover].tolist()
             slots = [2 * len(value) + row]
             for at in values[: (SLOTS - 1) // 2]:
                 slots += [int(lives.put[at]), int(lives.got[at])]
-            found.append(
+            result.append(
                 BrokenRule(
                     exact_queue.Rule.NOT_EMPTY,
                     *(NOTHING, int(value[values[0]]), len(values)),
@@ -200,7 +200,7 @@ class Interval:
                     pieces=int(answers.pieces[row]),
                 )
             )
-        return found
+        return result
 
 
 __all__ = ["DECIDED", "SUMMARIES", "Interval", "outside_of"]

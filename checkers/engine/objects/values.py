@@ -223,20 +223,20 @@ def essential(workload: str, table: Columns) -> Ints:
     """The operations without which something else would be found, whatever gets still come: all puts, and of
     each value the gets that say most."""
     if workload == REGISTER:
-        wrong, clusters = exact_register.clusters_of(table)
+        error, clusters = exact_register.clusters_of(table)
         rows = [clusters.first, clusters.last]
     else:
-        wrong, lives = exact_queue.lives_of(table)
+        error, lives = exact_queue.lives_of(table)
         rows = [lives.got]
-    named = np.array([row for one in wrong for row in one.rows], dtype=np.int64)
+    named = np.array([row for one in error for row in one.rows], dtype=np.int64)
     kept: Ints = np.unique(np.concatenate([np.flatnonzero(table.puts), *rows, named]))
     return kept[kept >= 0]
 
 
 def put_zones(writer: Writer, span: int, log: int, rows: Operation) -> None:
-    found, clusters = exact_register.clusters_of(table_of(rows))
+    result, clusters = exact_register.clusters_of(table_of(rows))
     calls = rows.put.call
-    put_contradictions(writer, REGISTER, log, calls, [_of_one_value(REGISTER, one, rows) for one in found])
+    put_contradictions(writer, REGISTER, log, calls, [_of_one_value(REGISTER, one, rows) for one in result])
     zones = Zone(
         clusters.value,
         write=table_at(calls, clusters.write),
@@ -263,9 +263,9 @@ def _of_one_value(workload: str, one: exact_operations.Contradiction, rows: Oper
 
 
 def put_lives(writer: Writer, span: int, log: int, rows: Operation) -> None:
-    found, lives = exact_queue.lives_of(table_of(rows))
+    result, lives = exact_queue.lives_of(table_of(rows))
     calls = rows.put.call
-    put_contradictions(writer, QUEUE, log, calls, [_of_one_value(QUEUE, one, rows) for one in found])
+    put_contradictions(writer, QUEUE, log, calls, [_of_one_value(QUEUE, one, rows) for one in result])
     came, size = lives.got >= 0, len(lives.got)
     whole = Life(
         value=rows.put.value[lives.put],

@@ -92,8 +92,8 @@ def _first_job(spark: SparkSession) -> None:
 
     rows = pa.table({"run": pa.array([0, 1], pa.int32()), "row": pa.array([b"", b""], pa.binary())})
     executor = SparkExecutor(spark)
-    found = executor.table(rows, executor.parallel).mapped(_unchanged, rows.schema).kept()
-    both = found.union(found).placed(executor.parallel, ["run"], ["run", "row"])
+    result = executor.table(rows, executor.parallel).mapped(_unchanged, rows.schema).kept()
+    both = result.union(result).placed(executor.parallel, ["run"], ["run", "row"])
     list(both.mapped(_unchanged, rows.schema).having("run", [1]).by_run(2, ["run"], ""))
 
 

@@ -96,8 +96,8 @@ class Archive:
             if jvm.wait(DUMP_S) == 0:
                 with whole_file(self.file) as part:
                     shutil.copyfile(self._made, part)
-        except (OSError, subprocess.TimeoutExpired, KeyboardInterrupt) as wrong:
-            log.info("no archive of Spark's classes: %s", str(wrong) or "stopped")
+        except (OSError, subprocess.TimeoutExpired, KeyboardInterrupt) as error:
+            log.info("no archive of Spark's classes: %s", str(error) or "stopped")
             jvm.kill()
         finally:
             self.leave()

@@ -95,12 +95,12 @@ def wait_s(environment: Mapping[str, str] = os.environ) -> float:
     number of seconds."""
     given = environment.get(WAIT_VARIABLE, "")
     try:
-        found = float(given or WAIT_S)
+        result = float(given or WAIT_S)
     except ValueError:
-        found = 0.0
-    if found <= 0:
+        result = 0.0
+    if result <= 0:
         raise SparkUnavailable(f"{WAIT_VARIABLE} is {given!r}: give seconds, such as {WAIT_S:g}")
-    return found
+    return result
 
 
 class ExecutorWatch:

@@ -47,8 +47,8 @@ class SparkRows:
         return SparkRows(keep(eager=True))
 
     def batches(self) -> Iterable[pa.RecordBatch]:
-        found: Iterable[pa.RecordBatch] = self.rows.toArrow().to_batches()
-        return found
+        result: Iterable[pa.RecordBatch] = self.rows.toArrow().to_batches()
+        return result
 
     def by_run(self, runs: int, order: Sequence[str], scratch: str) -> Iterable[Iterable[pa.RecordBatch]]:
         if not scratch:  # files of Spark's for each run would take longer than the search

@@ -36,21 +36,21 @@ def is_of_interrupt(wrong: BaseException | None) -> bool:
 
 def module_lacking(wrong: BaseException) -> str:
     """The Python module that a worker does not have; empty: none."""
-    found = _LACKING.search(str(wrong))
-    return found[1] if found else ""
+    match = _LACKING.search(str(wrong))
+    return match[1] if match else ""
 
 
 def cause(wrong: BaseException) -> str:
     """The reason in one line: the last cause in Spark's trace, and what to do about memory."""
     lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    found = (causes or lines or [type(wrong).__name__])[-1 if causes else 0]
+    result = (causes or lines or [type(wrong).__name__])[-1 if causes else 0]
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
     if raised and "Python worker" in lines[0]:
-        found = raised[0]  # what a task of ours raised, after its traceback
-    found = found[:300]
-    if "No space left" in found:
-        found += "; make room where the runs are and in the temporary directory"
-    elif any(word in found for word in ("OutOfMemory", "MemoryError", "enough memory")):
-        found += f"; give it more memory ({MEMORY_VARIABLE}=6g) or room in the temporary directory"
-    return found
+        result = raised[0]  # what a task of ours raised, after its traceback
+    result = result[:300]
+    if "No space left" in result:
+        result += "; make room where the runs are and in the temporary directory"
+    elif any(word in result for word in ("OutOfMemory", "MemoryError", "enough memory")):
+        result += f"; give it more memory ({MEMORY_VARIABLE}=6g) or room in the temporary directory"
+    return result

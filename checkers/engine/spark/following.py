@@ -45,8 +45,8 @@ def _parts(spark: SparkSession) -> str:
     say."""
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
-    wanted, done = (
+    expected, done = (
         sum(getattr(stage, count) for stage in stages if stage is not None)
         for count in ("numTasks", "numCompletedTasks")
     )
-    return f", {done} of {wanted} parts done" if wanted else ""
+    return f", {done} of {expected} parts done" if expected else ""

@@ -30,9 +30,9 @@ def hadoop_version() -> str:
     if spec is None or spec.origin is None:
         raise LookupError("PySpark is not installed")
     for jar in (Path(spec.origin).parent / "jars").glob("hadoop-client-api-*.jar"):
-        found = re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name)
-        if found:
-            return found[1]
+        match = re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name)
+        if match:
+            return match[1]
     raise LookupError(f"no jar of Hadoop beside {spec.origin}")
 
 

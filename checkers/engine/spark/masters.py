@@ -62,8 +62,8 @@ def _trouble_of_kubernetes(url: str) -> str:
     try:
         port = parts.port or (80 if parts.scheme == "http" else 443)
         socket.create_connection((str(parts.hostname), port), timeout=MASTER_KNOCK_S).close()
-    except (OSError, ValueError) as wrong:
-        return f"{parts.netloc}: {_why(wrong)}"
+    except (OSError, ValueError) as error:
+        return f"{parts.netloc}: {_why(error)}"
     return ""
 
 
@@ -81,10 +81,10 @@ def _trouble_of(address: str) -> str:
             connected = True
             knocked.sendall(struct.pack(">Q", 8 + len(message)) + message)
             answer = _received(knocked, deadline)
-    except OSError as wrong:
-        if connected and isinstance(wrong, TimeoutError):
+    except OSError as error:
+        if connected and isinstance(error, TimeoutError):
             return f"{address}: takes connections and says nothing for {MASTER_KNOCK_S:g} s"
-        return f"{address}: {_why(wrong)}"
+        return f"{address}: {_why(error)}"
     if answer.startswith(b"HTTP/"):
         return f"{address}: speaks HTTP; that is the port of its web pages, its own is 7077 by default"
     if answer[_TYPE_AT : _TYPE_AT + 1] == bytes([_STREAM_FAILURE]) or answer.startswith(_TLS_ALERT):

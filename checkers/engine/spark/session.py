@@ -58,14 +58,14 @@ def java_version() -> str:
         said = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as wrong:
-        raise JavaMissing(f"{java} does not run ({wrong}): {_MENDING}") from wrong
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaMissing(f"{java} does not run ({error}): {_MENDING}") from error
     text = said.stderr + said.stdout
-    found = re.search(r'version "(?:1\.)?(\d+)', text)
-    if said.returncode != 0 or found is None:
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    if said.returncode != 0 or match is None:
         first = (said.stderr.strip() or said.stdout.strip() or f"exit code {said.returncode}").splitlines()[0]
         raise JavaMissing(f"{java} -version failed ({first}): {_MENDING}")
-    major = int(found[1])
+    major = int(match[1])
     if major < MIN_JAVA:
         raise JavaMissing(f"{java} is Java {major}; the analysis needs {MIN_JAVA} or newer: {_MENDING}")
     return text
@@ -220,15 +220,15 @@ def _start(
                     context = SparkContext(conf=conf, gateway=gateway)
                 context.addPyFile(str(bundle(scratch)))
             return SparkSession(context)
-    except (PySparkException, Py4JError) as wrong:
+    except (PySparkException, Py4JError) as error:
         jvm_log.seek(0)
-        why = _reason(jvm_log.read().splitlines()) or str(wrong).splitlines()[0]
+        why = _reason(jvm_log.read().splitlines()) or str(error).splitlines()[0]
         raise SparkUnavailable(
             f"Spark did not start with master {chosen['spark.master']} and {chosen['spark.driver.memory']} "
             "of memory: "
             f"{why}; "
             f"check the master, or set {MEMORY_VARIABLE}"
-        ) from wrong
+        ) from error
 
 
 @contextlib.contextmanager

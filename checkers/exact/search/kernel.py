@@ -164,12 +164,12 @@ def run(
                 after = links[at, 0]
                 symbol = ops[at, 1]
                 if symbols[symbol, LOOKS] == 1:
-                    found = values[_find(keys, (state << 32) | symbol)]
-                    if found == UNKNOWN:
+                    result = values[_find(keys, (state << 32) | symbol)]
+                    if result == UNKNOWN:
                         if asked < len(needs):
                             needs[asked, 0] = (state << 32) | symbol
                             asked += 1
-                    elif found == state:
+                    elif result == state:
                         stack[depth, OP], stack[depth, STATE] = at, state
                         stack[depth, FRONT], stack[depth, CHOICE] = front, FORCED
                         depth += 1
@@ -216,15 +216,15 @@ def run(
                     break
                 symbol = ops[cursor, 1]
                 if choice > 0 or symbols[symbol, TIMES] == 1 or not _later(ops, links, cursor, end):
-                    found = values[_find(keys, (state << 32) | symbol)]
-                    if found == UNKNOWN:
+                    result = values[_find(keys, (state << 32) | symbol)]
+                    if result == UNKNOWN:
                         regs[_ASKED] = _ask(ops, links, keys, values, needs, state, cursor, end)
                         said = _ASKS
                         break
-                    if found >= 0 and choice == 0:
-                        placed, target = cursor, found
-                    elif found <= MANY and choice < many.shape[1] and many[MANY - found, choice] >= 0:
-                        placed, target = cursor, many[MANY - found, choice]
+                    if result >= 0 and choice == 0:
+                        placed, target = cursor, result
+                    elif result <= MANY and choice < many.shape[1] and many[MANY - result, choice] >= 0:
+                        placed, target = cursor, many[MANY - result, choice]
                 if placed < 0:
                     cursor = links[cursor, 0]
                     choice = 0
@@ -234,16 +234,16 @@ def run(
                 next_one = kinds[kind, 0] + kinds[kind, 1]
                 if next_one < kinds[kind + 1, 0] and unknowns[next_one, 0] < end:
                     symbol = unknowns[next_one, 1]
-                    found = values[_find(keys, (state << 32) | symbol)]
-                    if found == UNKNOWN:
+                    result = values[_find(keys, (state << 32) | symbol)]
+                    if result == UNKNOWN:
                         needs[0, 0] = (state << 32) | symbol
                         regs[_ASKED] = 1
                         said = _ASKS
                         break
-                    if found >= 0 and found != state and choice == 0:
-                        placed, target = cursor, found
-                    elif found <= MANY and choice < many.shape[1] and many[MANY - found, choice] >= 0:
-                        placed, target = cursor, many[MANY - found, choice]
+                    if result >= 0 and result != state and choice == 0:
+                        placed, target = cursor, result
+                    elif result <= MANY and choice < many.shape[1] and many[MANY - result, choice] >= 0:
+                        placed, target = cursor, many[MANY - result, choice]
                 if placed < 0:
                     cursor += 1
                     choice = 0

@@ -75,8 +75,8 @@ def _resident() -> int:
 
 def _private() -> int:
     """Returns the memory, in bytes, that this process does not share with its parent."""
-    found = 0
+    result = 0
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
         if line.startswith("Private_"):
-            found += int(line.split()[1]) << 10
-    return found
+            result += int(line.split()[1]) << 10
+    return result

@@ -65,13 +65,13 @@ class Seen:
 
     def at(self, front: int, count: int) -> tuple[Longs, int]:
         """The first MOST_ENDS of ``count`` rows that have this front, and how many have it."""
-        few, found = [self.rows[:0]], 0
+        few, result = [self.rows[:0]], 0
         for begin in range(0, count, _AT_ONCE):  # a copy of all may be more than there is room for
             some = self.rows[begin : min(count, begin + _AT_ONCE)]
             some = some[(some[:, 0] & 0xFFFFFFFF) == front]
-            few.append(some[: max(0, MOST_ENDS - found)].copy())
-            found += len(some)
-        return np.concatenate(few), found
+            few.append(some[: max(0, MOST_ENDS - result)].copy())
+            result += len(some)
+        return np.concatenate(few), result
 
     def bytes(self, count: int) -> int:
         """Memory in use with ``count`` rows."""

@@ -106,7 +106,7 @@ def _pair(
     """The pair of this number that may be next, and the later invocation of its two; -1 if there are fewer.
     An operation is its row, or ``len(ops)`` and its kind."""
     n, m = len(puts), len(gets)
-    found = 0
+    result = 0
     get = get_links[m, 0]
     while get != m and gets[get, 0] <= get_limit:
         value, inv = gets[get, 1], gets[get, 0]
@@ -116,15 +116,15 @@ def _pair(
                 if puts[put, 1] == value and not _beaten(
                     puts, put_links, put, value, puts[put, 0], puts[put, 3], put_limit, bar
                 ):
-                    if found == choice:
+                    if result == choice:
                         return put, get, max(inv, puts[put, 0])
-                    found += 1
+                    result += 1
                 put = put_links[put, 0]
             maybe = _maybe(maybe_puts, put_kinds, put_kind_of[value], put_limit)
             if maybe >= 0 and not _beaten(puts, put_links, -1, value, maybe, n, put_limit, bar):
-                if found == choice:
+                if result == choice:
                     return n + put_kind_of[value], get, max(inv, maybe)
-                found += 1
+                result += 1
         get = get_links[get, 0]
     put = put_links[n, 0]
     while put != n and puts[put, 0] <= put_limit:
@@ -132,9 +132,9 @@ def _pair(
         if not _beaten(puts, put_links, put, value, inv, puts[put, 3], put_limit, bar):
             known = _maybe(maybe_gets, get_kinds, get_kind_of[value], get_limit)
             if known >= 0 and not _beaten(gets, get_links, -1, value, known, m, get_limit, bar):
-                if found == choice:
+                if result == choice:
                     return put, m + get_kind_of[value], max(inv, known)
-                found += 1
+                result += 1
             kind = get_kind_of[len(get_kind_of) - 1]
             maybe = _maybe(maybe_gets, get_kinds, kind, get_limit)
             if (
@@ -142,9 +142,9 @@ def _pair(
                 and not (0 <= known <= max(maybe, bar))
                 and not _beaten(gets, get_links, -1, value, maybe, m, get_limit, bar)
             ):
-                if found == choice:
+                if result == choice:
                     return put, m + kind, max(inv, maybe)
-                found += 1
+                result += 1
         put = put_links[put, 0]
     return -1, -1, -1
 

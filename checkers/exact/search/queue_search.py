@@ -141,21 +141,21 @@ class _Question:
         placed = {row for pair in pairs for row in pair}
         left = [row for row in self.sides[PUT].certain.tolist() if row not in placed]
         asks = self._moments(pairs, left) if whole else {}
-        found: list[tuple[int, int, int]] = []
+        result: list[tuple[int, int, int]] = []
         put_at = get_at = -1
         for at, pair in enumerate([*pairs, ()]):
             # Ranks of one moment: what is before a pair, the enqueue, the dequeue.
             for moment, row in asks.get(at, ()):
                 put_at = max(put_at, moment)
-                found.append((moment, 3 * at, row))
+                result.append((moment, 3 * at, row))
             if pair:
                 put_at = max(put_at, begun[pair[PUT]])
                 get_at = max(get_at, put_at, begun[pair[GET]])
-                found += [(put_at, 3 * at + 1, pair[PUT]), (get_at, 3 * at + 2, pair[GET])]
+                result += [(put_at, 3 * at + 1, pair[PUT]), (get_at, 3 * at + 2, pair[GET])]
         if whole:
             last = 3 * len(pairs) + 3
-            found += [(max(put_at, begun[row]), last + begun[row], row) for row in left if ended[row] >= 0]
-        return [row for *_, row in sorted(found)]
+            result += [(max(put_at, begun[row]), last + begun[row], row) for row in left if ended[row] >= 0]
+        return [row for *_, row in sorted(result)]
 
     def _placed(self) -> Iterator[tuple[int, int]]:
         used = [np.zeros(len(kinds), np.int64) for kinds in self._kinds]
@@ -180,12 +180,12 @@ class _Question:
         none_later = min((int(ended[row]) for row in left), default=NEVER)
         ends = np.append(ended[rows].min(axis=1, initial=NEVER), none_later)
         soonest = np.minimum.accumulate(ends[::-1])[::-1]
-        found: dict[int, list[tuple[int, int]]] = {}
+        result: dict[int, list[tuple[int, int]]] = {}
         for row in self.asks.tolist():
             moment = np.maximum(latest, begun[row])
             at = int(np.argmax(moment <= np.minimum(soonest, ended[row])))
-            found.setdefault(at, []).append((int(moment[at]), row))
-        return found
+            result.setdefault(at, []).append((int(moment[at]), row))
+        return result
 
 
 def _kinds(side: Layout) -> Words:

@@ -157,7 +157,7 @@ def _decide_some(work: _Work, told: Connection) -> None:
         try:
             search = work.begun.get(number) or work.tasks[number].make()
             told.send((number, _to_the_end(search, work.means.progress)))
-        except Exception as wrong:  # noqa: BLE001 (the parent raises it)
-            told.send(wrong)
+        except Exception as error:  # noqa: BLE001 (the parent raises it)
+            told.send(error)
             return
         del search

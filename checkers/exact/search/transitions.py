@@ -60,8 +60,8 @@ class Transitions:
         """The number of a state. ``answered``: who answered with it. Raises ModelError."""
         try:
             known = self._ids.get(state)
-        except TypeError as wrong:
-            raise self._error(f"{answered} gives {state!r:.60}, which is not hashable: {wrong}") from wrong
+        except TypeError as error:
+            raise self._error(f"{answered} gives {state!r:.60}, which is not hashable: {error}") from error
         if known is not None:
             return known
         if state is None:
@@ -106,19 +106,19 @@ class Transitions:
             after = self.model.step(state, operation)
         except ModelError:
             raise
-        except Exception as wrong:  # a user's model may raise anything
+        except Exception as error:  # a user's model may raise anything
             at = f"step({state!r:.60}, {described(operation):.80})"
-            raise self._error(f"{at} raised {type(wrong).__name__}: {wrong}") from wrong
+            raise self._error(f"{at} raised {type(error).__name__}: {error}") from error
         if after is REFUSED:
             return REFUSE
         if not isinstance(after, OneOf):
-            found = self.state_id(after, "step()")
-            if found != state_id and self.kinds[symbol]:
+            result = self.state_id(after, "step()")
+            if result != state_id and self.kinds[symbol]:
                 raise self._error(
                     f"{described(operation):.80} only looks, as observes() says, but step() changes "
                     f"{state!r:.60} to {after!r:.60}"
                 )
-            return found
+            return result
         ids = list(dict.fromkeys(self.state_id(one, "step()") for one in after))
         if len(ids) < 2:
             return ids[0] if ids else REFUSE

@@ -34,25 +34,25 @@ def decide(
 ) -> Decision:
     """``level``: one of LEVELS. UNKNOWN with ``repeated`` set is for nobody else to decide either."""
     txns = rows(history)
-    found = lists(txns) if model == LIST else reading(txns)
-    wrong = [one for one in found.wrong if excludes(level, one[0])]
-    if wrong:
-        return _wrong(wrong)
-    if found.repeated is not None:
-        return Decision(Answer.UNKNOWN, repeated=found.repeated)
-    if found.wrong:
+    result = lists(txns) if model == LIST else reading(txns)
+    error = [one for one in result.wrong if excludes(level, one[0])]
+    if error:
+        return _wrong(error)
+    if result.repeated is not None:
+        return Decision(Answer.UNKNOWN, repeated=result.repeated)
+    if result.wrong:
         return Decision(Answer.UNKNOWN, why=NOT_OURS)
-    there = [one for one in txns if found.counts[one.row]]
+    there = [one for one in txns if result.counts[one.row]]
     # Who keeps to real time keeps to every weaker level too, and that search is the shortest. The order of a
     # process is not part of real time where its transactions overlap, as sessions without times do.
-    strict = _ordered(there, found, Order.REALTIME, STRICT, limits, progress)
-    wanted = ORDERS.get(level)
-    beyond_time = wanted is Order.PROCESS and _overlap(there)
-    if wanted is Order.REALTIME or (strict.answer is Answer.VALID and not beyond_time):
+    strict = _ordered(there, result, Order.REALTIME, STRICT, limits, progress)
+    expected = ORDERS.get(level)
+    beyond_time = expected is Order.PROCESS and _overlap(there)
+    if expected is Order.REALTIME or (strict.answer is Answer.VALID and not beyond_time):
         return strict
-    if wanted is None:
+    if expected is None:
         return Decision(Answer.UNKNOWN, why=NOT_OURS)
-    return _ordered(there, found, wanted, level, limits, progress)
+    return _ordered(there, result, expected, level, limits, progress)
 
 
 def _overlap(txns: Sequence[Txn]) -> bool:

@@ -105,7 +105,7 @@ def assumed_of_keys(level: str) -> tuple[str, ...]:
     cycle of a wr and a ww edge, G1c). Where a snapshot has all that its session had committed before,
     versions of a key follow the session's order. That they follow real time (``linearizable-keys?``) would be
     true where everybody's commits are seen, but Elle 0.2.6 finds cycles there that are none."""
-    found = [] if level in _UNCOMMITTED else ["wfr-keys?"]
+    result = [] if level in _UNCOMMITTED else ["wfr-keys?"]
     if ORDERS.get(level, Order.NONE) is not Order.NONE or level in _OF_SESSIONS:
-        found.append("sequential-keys?")
-    return tuple(found)
+        result.append("sequential-keys?")
+    return tuple(result)

@@ -42,7 +42,7 @@ class _Key:
 
 
 def lists(txns: Sequence[Txn]) -> Lists:
-    found = Lists([one.known for one in txns])
+    result = Lists([one.known for one in txns])
     keys: dict[int, _Key] = defaultdict(_Key)
     for one in txns:
         for mop in one.mops:
@@ -56,13 +56,13 @@ def lists(txns: Sequence[Txn]) -> Lists:
                     keys[mop.key].writers[mop.value].append(one.row)
     for one in txns:
         if one.known:
-            _read(one, keys, found)
+            _read(one, keys, result)
     for key, of_key in keys.items():
-        _origins(key, of_key, found)
-    if not found.wrong and found.repeated is None:
+        _origins(key, of_key, result)
+    if not result.wrong and result.repeated is None:
         for key, of_key in keys.items():
-            found.edges += _edges(key, of_key, found.counts)
-    return found
+            result.edges += _edges(key, of_key, result.counts)
+    return result
 
 
 def _read(one: Txn, keys: dict[int, _Key], found: Lists) -> None:

@@ -78,11 +78,11 @@ class Placement:
         for at, keys in enumerate(self._writes):
             for key in keys:
                 writers[key].append(at)
-        found: list[list[int]] = []
+        result: list[list[int]] = []
         near = self._near(writers) if graph.order is Order.REALTIME else (lambda key, _at: writers[key])
         for at, keys in enumerate(self._writes):
             read = [key for key in keys if self._left[key, at]]
-            found.append(sorted({other for key in read for other in near(key, at)} - {at}))
+            result.append(sorted({other for key in read for other in near(key, at)} - {at}))
         # Each is in two windows, in the second with half a window before it and as much after it.
         for window in [graph] if len(graph) <= MOST_CLOSED else windows(graph):
             order = window.sorted()
@@ -90,12 +90,12 @@ class Placement:
             after, _ = closure(window, order)
             for at, one in enumerate(window.txns):
                 node = graph.node[one.row]
-                found[node] = [
+                result[node] = [
                     other
-                    for other in found[node]
+                    for other in result[node]
                     if not after[at] >> window.node.get(graph.txns[other].row, len(window)) & 1
                 ]
-        return found
+        return result
 
     def _near(self, writers: dict[int, list[int]]) -> Callable[[int, int], list[int]]:
         """Returns a function from a key and a transaction to those that wrote the key and of which real

@@ -93,34 +93,34 @@ class Precedence:
         for many in self.after:
             for node in many:
                 waits[node] += 1
-        found = [node for node, count in enumerate(waits) if not count]
-        for node in found:
+        result = [node for node, count in enumerate(waits) if not count]
+        for node in result:
             for after in self.after[node]:
                 waits[after] -= 1
                 if not waits[after]:
-                    found.append(after)
-        return found if len(found) == len(self.after) else None
+                    result.append(after)
+        return result if len(result) == len(self.after) else None
 
     def cycle(self) -> tuple[str, list[Edge]]:
         """The worst kind of cycle that there is, by Elle's name, and one of the shortest of that kind. There
         must be one."""
         certain = [at for at in self.why if at not in self.assumed]
         for kinds in (("ww",), ("ww", "wr"), ("ww", "wr", "rw")):
-            found = self._shortest([at for at in certain if self.why[at].kind in kinds])
-            if found:
-                return _name(found), found
+            result = self._shortest([at for at in certain if self.why[at].kind in kinds])
+            if result:
+                return _name(result), result
         if self.order is Order.NONE:
-            found = self._shortest(list(self.why))
-            return _name(found), found
+            result = self._shortest(list(self.why))
+            return _name(result), result
         everything = [(node, after) for node, many in enumerate(self.after) for after in many]
         # What was read says more than what was written and never read.
         read = [at for at in everything if at not in self.assumed or self.why[at].kind == "rw"]
-        found = (
+        result = (
             self._shortest([at for at in read if at not in self.assumed])
             or self._shortest(read)
             or self._shortest(everything)
         )
-        return f"{_name(found)}-{self.order}", found
+        return f"{_name(result)}-{self.order}", result
 
     def _shortest(self, edges: Sequence[tuple[int, int]]) -> list[Edge]:
         """Empty where these have no cycle."""
@@ -143,9 +143,9 @@ class Precedence:
             (node for node in reach if node < len(self)), key=lambda node: (sizes[part[node]], node)
         )
         for node in begun[:_MOST_BEGUN]:
-            found = self._back_to(node, reach, len(best) or size)
-            if found and (not best or len(found) < len(best)):
-                best = found
+            result = self._back_to(node, reach, len(best) or size)
+            if result and (not best or len(result) < len(best)):
+                best = result
             if len(best) == 2:
                 break
         return [self._edge(one, other) for one, other in zip(best, [*best[1:], best[0]], strict=True)]
@@ -170,8 +170,8 @@ class Precedence:
         return []
 
     def _edge(self, before: int, after: int) -> Edge:
-        found = self.why.get((before, after))
-        return found or Edge("realtime", self.txns[before].row, self.txns[after].row)
+        result = self.why.get((before, after))
+        return result or Edge("realtime", self.txns[before].row, self.txns[after].row)
 
 
 def _name(cycle: Sequence[Edge]) -> str:

@@ -48,11 +48,11 @@ def reading(txns: Sequence[Txn]) -> Reading:
                 others.setdefault(at, one.row)
             elif not finals[at] or finals[at][-1] != one.row:
                 finals[at].append(one.row)
-    found = Reading([{} for _ in txns], writes, [one.known for one in txns])
+    result = Reading([{} for _ in txns], writes, [one.known for one in txns])
     for one in txns:
         if one.known:
-            _read(one, found, finals, others, failed)
-    return found
+            _read(one, result, finals, others, failed)
+    return result
 
 
 def _read(

@@ -57,13 +57,13 @@ def begin(graph: Precedence, reading: Reading) -> None:
 def _next(graph: Precedence, rows: list[int], end: int) -> list[int]:
     """Returns those of ``rows``, in order of invocation, that were invoked after ``end``; without those
     that come after one of these anyway."""
-    found, until = [], NEVER
+    result, until = [], NEVER
     for row in rows[bisect_right(rows, end, key=graph.inv) :]:
         if graph.inv(row) > until:
             break
         until = min(until, graph.ret(row))
-        found.append(row)
-    return found
+        result.append(row)
+    return result
 
 
 def _add_earlier(
@@ -139,10 +139,10 @@ def closure(graph: Precedence, order: list[int]) -> tuple[list[int], list[int]]:
     n, size = len(graph), len(graph.after)
     later, earlier = [0] * size, [0] * size
     for node in reversed(order):
-        found = 0
+        result = 0
         for after in graph.after[node]:
-            found |= later[after] | (1 << after if after < n else 0)
-        later[node] = found
+            result |= later[after] | (1 << after if after < n else 0)
+        later[node] = result
     for node in order:
         mine = earlier[node] | (1 << node if node < n else 0)
         for after in graph.after[node]:
@@ -156,24 +156,24 @@ def _overwrote(reading: Reading, before: int, after: int, key: int, writer: int)
 
 
 def _writers(graph: Precedence, reading: Reading) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
+    result: dict[int, list[int]] = defaultdict(list)
     for one in graph.txns:
         for key in reading.writes[one.row]:
-            found[key].append(one.row)
-    return found
+            result[key].append(one.row)
+    return result
 
 
 def _readers(graph: Precedence, reading: Reading) -> dict[tuple[int, int], list[int]]:
-    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    result: dict[tuple[int, int], list[int]] = defaultdict(list)
     for one in graph.txns:
         for key, writer in reading.reads[one.row].items():
             if writer == FIRST or writer in graph.node:
-                found[key, writer].append(one.row)
-    return found
+                result[key, writer].append(one.row)
+    return result
 
 
 def _mask(graph: Precedence, rows: list[int]) -> int:
-    found = 0
+    result = 0
     for row in rows:
-        found |= 1 << graph.node[row]
-    return found
+        result |= 1 << graph.node[row]
+    return result

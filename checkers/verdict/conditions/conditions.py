@@ -188,9 +188,9 @@ def _replicas_read(run: Run, _: Figures) -> Met:
 def _nobody_deleted(run: Run, _: Figures) -> Met:
     """Checks that nobody deleted records: of a deleted record nobody can say whether it had been lost
     before. What a setting explains was meant to happen."""
-    found = deletions(run)
-    unexplained = [str(one) for one in found if not one.setting]
-    explained = f"deleted as configured: {listed([str(one) for one in found])}" if found else ""
+    result = deletions(run)
+    unexplained = [str(one) for one in result if not one.setting]
+    explained = f"deleted as configured: {listed([str(one) for one in result])}" if result else ""
     return unless(unexplained, explained or "every log begins at offset 0")
 
 
@@ -217,27 +217,27 @@ def _acknowledged(run: Run, figures: Figures) -> Met:
 
 
 def _kinds_succeeded(run: Run, figures: Figures) -> Met:
-    wrong = []
+    error = []
     stretches = phases.healthy(run)
     if not stretches:
-        wrong.append("there was no healthy phase")
+        error.append("there was no healthy phase")
     kinds = {f for _, f in figures.segments if f != "assign"}
     ever: set[str] = set()
     for stretch in stretches:
         outcomes = metrics.counted(run, figures, stretch.begin_ns, stretch.end_ns)
         when = f"{stretch.name} from {stretch.begin_ns / 1e9:,.1f} to {seconds(stretch.end_ns)}"
         if not outcomes and stretch.end_ns - stretch.begin_ns >= phases.HEALTHY_NS:
-            wrong.append(f"no operation was invoked in {when}")
-        wrong += [
+            error.append(f"no operation was invoked in {when}")
+        error += [
             f"no {f} succeeded in {when} ({one.all} tried)"
             for f, one in sorted(outcomes.items())
             if not one.ok
         ]
         ever |= {f for f, one in outcomes.items() if one.ok}
-    wrong += [f"no {f} succeeded in any healthy phase" for f in sorted(kinds - ever)] if not wrong else []
+    error += [f"no {f} succeeded in any healthy phase" for f in sorted(kinds - ever)] if not error else []
     if not kinds:
-        wrong.append("no operation is on record")
-    return unless(wrong, f"{', '.join(sorted(kinds))} succeeded in {len(stretches)} healthy phases")
+        error.append("no operation is on record")
+    return unless(error, f"{', '.join(sorted(kinds))} succeeded in {len(stretches)} healthy phases")
 
 
 def _rate_reached(run: Run, figures: Figures) -> Met:

@@ -68,8 +68,8 @@ def targets_had_their_role(run: Run, _: Figures) -> Met:
     word stands."""
     timed = run.info.plan.faults if run.info.plan is not None else {}
     aimed = [fault for fault in run.faults if fault.id in timed and fault.begin_ns is not None]
-    wrong = [f"{fault.id} ({fault.title}): {why}" for fault in aimed if (why := _mistaken(run, fault))]
-    return unless(wrong, f"{len(aimed)} of {len(aimed)}" if aimed else "no fault was aimed at a role")
+    error = [f"{fault.id} ({fault.title}): {why}" for fault in aimed if (why := _mistaken(run, fault))]
+    return unless(error, f"{len(aimed)} of {len(aimed)}" if aimed else "no fault was aimed at a role")
 
 
 def _mistaken(run: Run, fault: Fault) -> str:
@@ -86,10 +86,10 @@ def _mistaken(run: Run, fault: Fault) -> str:
         if len(said) == 1 and not said & nodes:
             return f"it was aimed at the controller, which was {run.host(said.pop())} before and after"
         return ""
-    found = _OF_PARTITION.fullmatch(role)
-    if found is None:
+    match = _OF_PARTITION.fullmatch(role)
+    if match is None:
         return ""
-    kind, topic, partition = found.groups()
+    kind, topic, partition = match.groups()
     places = run.places if topic is None else [(topic, int(partition))]
     reasons = [_no_member(run, kind, place, nodes, fault.begin_ns) for place in places]
     return reasons[0] if reasons and all(reasons) else ""
@@ -98,8 +98,8 @@ def _mistaken(run: Run, fault: Fault) -> str:
 def _plain(role: str) -> str:
     """The role that ``clients of ROLE`` and ``2 of ROLE`` are about."""
     for pattern in (_CLIENTS_OF, _SOME_OF):
-        if found := pattern.fullmatch(role):
-            role = found[1]
+        if match := pattern.fullmatch(role):
+            role = match[1]
     return role
 
 

@@ -85,16 +85,16 @@ class Incident:
     """What its sentence says is gone; None where it says something else."""
 
     def to_json(self) -> dict[str, Any]:
-        found = asdict(self)
-        found["meaning"] = str(self.meaning)
-        found["moments"] = [one.to_json() for one in self.moments]
-        found["anomalies"] = [{**asdict(one), "meaning": str(one.meaning)} for one in self.anomalies]
+        result = asdict(self)
+        result["meaning"] = str(self.meaning)
+        result["moments"] = [one.to_json() for one in self.moments]
+        result["anomalies"] = [{**asdict(one), "meaning": str(one.meaning)} for one in self.anomalies]
         for key, span in (("leader_before", self.leader_before), ("leader_after", self.leader_after)):
-            found[key] = None if span is None else _leader(span)
-        unclean = found.pop("is_unclean")
-        if found["leader_after"] is not None:
-            found["leader_after"]["unclean"] = unclean
-        return found
+            result[key] = None if span is None else _leader(span)
+        unclean = result.pop("is_unclean")
+        if result["leader_after"] is not None:
+            result["leader_after"]["unclean"] = unclean
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +132,11 @@ def incidents_of(
     for part in parts:
         limit(leadership, part)
     hold_against_epochs(run.files, leadership, parts)
-    found = joined(parts, lambda ones: _pin(run, leadership, ones))
+    result = joined(parts, lambda ones: _pin(run, leadership, ones))
     by_meaning: dict[Meaning, list[Joined]] = {one: [] for one in WORST_FIRST}
-    for one in found:
+    for one in result:
         by_meaning[_meaning(one)].append(one)
-    groups = together(list(_losses(leadership, found)))
+    groups = together(list(_losses(leadership, result)))
     beside = {id(one.incident): (one, group) for group in groups for one in group}
     shown = [
         _incident(run, leadership, one, of, beside.get(id(one)))
@@ -153,10 +153,10 @@ def incidents_of(
 
 
 def _rulings(parts: Sequence[Part]) -> dict[str, dict[Ruling, int]]:
-    found: dict[str, Counter[Ruling]] = {}
+    result: dict[str, Counter[Ruling]] = {}
     for part in parts:
-        found.setdefault(part.anomaly.name, Counter()).update(part.rulings)
-    return {name: dict(counted) for name, counted in found.items()}
+        result.setdefault(part.anomaly.name, Counter()).update(part.rulings)
+    return {name: dict(counted) for name, counted in result.items()}
 
 
 def _losses(leadership: Leadership, found: Sequence[Joined]) -> Iterator[Loss]:
@@ -171,14 +171,14 @@ def _at_once(meaning: Meaning, ones: Sequence[Joined], groups: Sequence[Sequence
     """Empty where they did not all come with one change, or where one of them is more than a loss."""
     if len(ones) < 2 or not all(is_loss(one, meaning) for one in ones):
         return ""
-    wanted = {id(one) for one in ones}
-    own = ([one for one in group if id(one.incident) in wanted] for group in groups)
+    expected = {id(one) for one in ones}
+    own = ([one for one in group if id(one.incident) in expected] for group in groups)
     return next((headline_of(group, meaning) for group in own if len(group) == len(ones)), "")
 
 
 def _meaning(one: Joined) -> Meaning:
-    found = {part.meaning for part in one.parts}
-    return next(meaning for meaning in WORST_FIRST if meaning in found)
+    result = {part.meaning for part in one.parts}
+    return next(meaning for meaning in WORST_FIRST if meaning in result)
 
 
 def _pin(run: Run, leadership: Leadership, found: Sequence[Joined]) -> None:

@@ -75,9 +75,9 @@ class Joined:
     def lost(self, meaning: Meaning | None = None) -> list[Part]:
         """Returns the parts that show that records are gone, and have this meaning: those of ``place``
         where there are any. What a group had committed is no record."""
-        found = [part for part in self.parts if part.anomaly.is_loss and part.anomaly.name != LOST_COMMITTED]
-        found = [part for part in found if meaning in (None, part.meaning)]
-        return [part for part in found if part.place == self.place] or found
+        result = [part for part in self.parts if part.anomaly.is_loss and part.anomaly.name != LOST_COMMITTED]
+        result = [part for part in result if meaning in (None, part.meaning)]
+        return [part for part in result if part.place == self.place] or result
 
     def fits(self, other: Joined) -> bool:
         """Tells whether both incidents can have one cause."""
@@ -118,18 +118,18 @@ class Joined:
 def joined(parts: Sequence[Part], pin: Callable[[list[Joined]], None]) -> list[Joined]:
     """The incidents, in the order of their first findings. ``pin`` finds out, for those of which it can be
     known, which change of leader they came with."""
-    found = [Joined.of(part) for part in parts]
-    found = _in_places(found, 0)
-    found = _in_places(found, 1)
-    found = _by_key(found, _operations)
-    found = _by_key(found, _values)
-    pin(found)
-    found = _with_one_change(found)
-    found = _by_key(found, _consumers)
-    found = _reads_in_one_epoch(found)
-    for one in found:
+    result = [Joined.of(part) for part in parts]
+    result = _in_places(result, 0)
+    result = _in_places(result, 1)
+    result = _by_key(result, _operations)
+    result = _by_key(result, _values)
+    pin(result)
+    result = _with_one_change(result)
+    result = _by_key(result, _consumers)
+    result = _reads_in_one_epoch(result)
+    for one in result:
         one.parts.sort(key=lambda part: part.found_at)
-    return sorted(found, key=lambda one: one.parts[0].found_at)
+    return sorted(result, key=lambda one: one.parts[0].found_at)
 
 
 def _in_places(found: list[Joined], hole: int) -> list[Joined]:

@@ -76,6 +76,6 @@ def _of_change(name: str, change: Change | None) -> Iterator[Moment]:
 
 def merged(known: Iterable[Mapping[str, Any]], more: Iterable[Moment]) -> list[dict[str, Any]]:
     """Moments in their form of ``verdict.json``, with others, in the order of time, each once."""
-    found = {(one["at_ns"], one["node"], one["kind"], one["words"]): dict(one) for one in known}
-    found |= {(one.at_ns, one.node, str(one.kind), one.words): one.to_json() for one in more}
-    return [found[key] for key in sorted(found)]
+    result = {(one["at_ns"], one["node"], one["kind"], one["words"]): dict(one) for one in known}
+    result |= {(one.at_ns, one.node, str(one.kind), one.words): one.to_json() for one in more}
+    return [result[key] for key in sorted(result)]

@@ -92,12 +92,12 @@ class Times:
 
 def cited_indexes(findings: Path) -> Ints:
     """Every event that a finding cites, in order, each once; at most ``MOST_CITED``. Raises OSError."""
-    found = np.zeros(0, dtype=np.int64)
+    result = np.zeros(0, dtype=np.int64)
     for batch in _batches(findings, ["operations"]):
-        found = np.union1d(found, ints(pc.list_flatten(batch["operations"])))
-        if len(found) > MOST_CITED:
-            return found[:MOST_CITED]
-    return found
+        result = np.union1d(result, ints(pc.list_flatten(batch["operations"])))
+        if len(result) > MOST_CITED:
+            return result[:MOST_CITED]
+    return result
 
 
 def parts_of(
@@ -109,23 +109,23 @@ def parts_of(
 ) -> list[Part]:
     """``anomalies``: all, by name. ``rules``: of the contract. ``changes_before``: how many changes of leader
     a partition had had at these times. Raises OSError."""
-    found: list[Part] = []
+    result: list[Part] = []
     number, is_loose = 0, False
     for batch in _batches(findings, list(_COLUMNS)):
         times = _times(batch["operations"], cited)
         ruled = _ruled(batch, times, rules)
         kinds, begins = _begins(batch, times, ruled, changes_before)
-        is_loose = is_loose or len(found) + len(begins) > MOST_PARTS
+        is_loose = is_loose or len(result) + len(begins) > MOST_PARTS
         for begin, end in pairwise([*(kinds if is_loose else begins).tolist(), len(batch)]):
             part = _part(batch, begin, end, times, cited, anomalies, ruled)
             part.found_at += number
-            before = found[-1] if found else None
+            before = result[-1] if result else None
             if before is not None and _continues(before, part, is_loose):
                 _extend(before, part)
             else:
-                found.append(part)
+                result.append(part)
         number += batch.num_rows
-    return found
+    return result
 
 
 def _batches(findings: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -150,11 +150,11 @@ class _Ruled:
 
     def counted(self, begin: int, end: int) -> dict[Ruling, int]:
         numbers, counts = np.unique(self.of[begin:end], return_counts=True)
-        found: dict[Ruling, int] = {}
+        result: dict[Ruling, int] = {}
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             ruling = self.rulings[number]
-            found[ruling] = found.get(ruling, 0) + count
-        return found
+            result[ruling] = result.get(ruling, 0) + count
+        return result
 
 
 def _ruled(batch: pa.RecordBatch, times: Times, rules: Rules) -> _Ruled:

@@ -194,10 +194,10 @@ def _epoch(span: LeaderSpan) -> str:
 def bounds(parts: Sequence[Part]) -> str:
     """``offset 7``, ``offsets 3,309 to 3,316``; ``between offsets 3,309 and 3,316`` where some of these are
     not among them; empty where no offset is known."""
-    found = _offsets(parts)
-    if found is None:
+    result = _offsets(parts)
+    if result is None:
         return ""
-    first, last = found
+    first, last = result
     if first == last:
         return f"offset {first:,}"
     holes = _holes(parts)

@@ -71,5 +71,5 @@ def _load(run: Run, figures: Figures, stretch: tuple[int, int]) -> Load | None:
 def loads(run: Run, figures: Figures) -> dict[str, Any]:
     """Returns the loads for metrics.json: ``main`` and ``faults``, each null where there is nothing to
     compare."""
-    found = {"main": load_of_main(run, figures), "faults": load_during_faults(run, figures)}
-    return {name: load.to_dict() if load else None for name, load in found.items()}
+    result = {"main": load_of_main(run, figures), "faults": load_during_faults(run, figures)}
+    return {name: load.to_dict() if load else None for name, load in result.items()}

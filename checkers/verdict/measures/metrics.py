@@ -78,10 +78,10 @@ class Figures:
 
 def counted(run: Run, figures: Figures, begin_ns: int, end_ns: int) -> dict[str, Outcomes]:
     """Operations invoked between two boundaries, by kind."""
-    wanted = segments_between(run, begin_ns, end_ns)
+    expected = segments_between(run, begin_ns, end_ns)
     sums: dict[str, Outcomes] = {}
     for (segment, f), outcomes in figures.segments.items():
-        if segment in wanted:
+        if segment in expected:
             sums[f] = sums.get(f, Outcomes()) + outcomes
     return sums
 
@@ -109,9 +109,9 @@ def take_written(
     for log, segment, acked, count in said:
         place = places.get(log)
         if place is not None:
-            found = figures.written.setdefault((place, segment), Written())
-            found.tried += count
-            found.acked += count if acked else 0
+            result = figures.written.setdefault((place, segment), Written())
+            result.tried += count
+            result.acked += count if acked else 0
 
 
 def take_gaps(
@@ -209,9 +209,9 @@ def rate_before_first_fault(run: Run, figures: Figures) -> float | None:
 
 def no_progress(run: Run, figures: Figures) -> list[str]:
     """Phases in which clients tried and nothing succeeded."""
-    found = []
+    result = []
     for phase in run.phases:
         outcomes = counted(run, figures, phase.begin_ns, phase.end_ns).values()
         if sum(one.all for one in outcomes) and not sum(one.ok for one in outcomes):
-            found.append(phase.name)
-    return found
+            result.append(phase.name)
+    return result

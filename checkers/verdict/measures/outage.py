@@ -46,12 +46,12 @@ def _spans(run: Run, figures: Figures) -> Mapping[Place, list[Span]]:
         for (place, segment), one in figures.written.items()
         if segment in faulty and one.tried > one.acked
     }
-    found: dict[Place, list[Span]] = {}
+    result: dict[Place, list[Span]] = {}
     for (_, place), (last, first, _) in figures.gaps.items():
         if place in in_vain:
             span = (begin if last is None else last, end if first is None else first)
-            found.setdefault(place, []).append(span)
-    return found
+            result.setdefault(place, []).append(span)
+    return result
 
 
 def _longest(spans: Sequence[Span]) -> int:

@@ -46,21 +46,21 @@ class Mount(NamedTuple):
 
 def mounts() -> list[Mount]:
     """All that this process sees."""
-    found = []
+    result = []
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         of_mount, _, of_filesystem = line.partition(" - ")
         point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), of_mount.split()[4])
-        found.append(Mount(Path(point), *of_filesystem.split()[:2]))
-    return found
+        result.append(Mount(Path(point), *of_filesystem.split()[:2]))
+    return result
 
 
 def find_tool(name: str) -> str:
     """Absolute path of a system tool, also where ``/usr/sbin`` is not on PATH. Raises FleetError when it is
     absent."""
-    found = shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
-    if found is None:
+    result = shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
+    if result is None:
         raise FleetError(f"{name} is not installed on this machine; `wrackline doctor` says what does")
-    return found
+    return result
 
 
 def run_tool(arguments: Sequence[str], *, stdin: str = "", timeout_s: float = IP_TIMEOUT_S) -> str:
@@ -158,15 +158,15 @@ def set_link(control: socket.socket, link: str, *, up: bool) -> None:
 
 def processes_in(kind: str, inode: int) -> list[int]:
     """Process ids whose namespace of this kind (``net``, ``pid``) has this inode."""
-    wanted = f"{kind}:[{inode}]"
-    found = []
+    expected = f"{kind}:[{inode}]"
+    result = []
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{entry.name}/ns/{kind}") == wanted:  # noqa: PTH115 - it names no file
-                found.append(int(entry.name))
-    return found
+            if os.readlink(f"/proc/{entry.name}/ns/{kind}") == expected:  # noqa: PTH115 - it names no file
+                result.append(int(entry.name))
+    return result
 
 
 def processes_in_netns(netns: str) -> list[int]:

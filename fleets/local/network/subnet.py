@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field
 def _a_network_with_room(subnet: str) -> str:
     try:
         network = IPv4Network(subnet)
-    except ValueError as wrong:
-        raise ValueError(f"{wrong}; give it as 198.18.0.0/24") from wrong
+    except ValueError as error:
+        raise ValueError(f"{error}; give it as 198.18.0.0/24") from error
     if network.prefixlen > 26:
         raise ValueError(f"{subnet} has no room for the hosts: /26 is the smallest")
     return subnet

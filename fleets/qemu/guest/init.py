@@ -269,8 +269,8 @@ def obey(port: Port, line: bytes) -> None:
                 answer = thaw()
             case unknown:
                 answer = {"error": f"unknown order {unknown!r}"}
-    except (OSError, ValueError, KeyError, TypeError) as wrong:
-        answer = {"error": f"{type(wrong).__name__}: {wrong}"}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        answer = {"error": f"{type(error).__name__}: {error}"}
     port.say(encode(answer))
 
 
@@ -331,8 +331,8 @@ def main() -> None:
     plan = await_plan(port)
     try:
         report = begin(plan)
-    except (OSError, KeyError, ValueError) as wrong:
-        port.say(encode({"error": str(wrong)}))
+    except (OSError, KeyError, ValueError) as error:
+        port.say(encode({"error": str(error)}))
         os.sync()
         time.sleep(5.0)  # for the line to be read; the end of the first process is a panic
         raise

@@ -37,21 +37,21 @@ FIRST_MODULES = (
 def build(store: Store, recipe: Recipe, say: Say) -> Image:
     """The image of a recipe, built now if it is not there; another process that builds it is waited for.
     ``say`` is given a line for each step, for they take minutes. Raises FleetError."""
-    if (found := store.find(recipe.digest)) is not None:
-        return found
+    if (result := store.find(recipe.digest)) is not None:
+        return result
     check_machine()
     with store.locked(recipe.digest, say):
-        if (found := store.find(recipe.digest)) is not None:
-            return found
+        if (result := store.find(recipe.digest)) is not None:
+            return result
         began = time.monotonic()
         scratch = store.scratch(recipe.digest)
         try:
             image = _built(store, recipe, scratch, say)
-        except OSError as wrong:
+        except OSError as error:
             store.clear(scratch)
             raise FleetError(
-                f"image {recipe.digest}: {wrong.filename or scratch}: {wrong.strerror or wrong}"
-            ) from wrong
+                f"image {recipe.digest}: {error.filename or scratch}: {error.strerror or error}"
+            ) from error
         except BaseException:
             store.clear(scratch)
             raise
@@ -147,10 +147,10 @@ def _take_kernel(root: Path, scratch: Path) -> str:
     run_tool(["chroot", str(root), "depmod", release], timeout_s=60.0)
     (scratch / "modules").mkdir()
     for name in FIRST_MODULES:
-        found = [*tree.rglob(f"{name}.ko"), *tree.rglob(f"{name.replace('_', '-')}.ko")]
-        if not found:
+        result = [*tree.rglob(f"{name}.ko"), *tree.rglob(f"{name.replace('_', '-')}.ko")]
+        if not result:
             raise FleetError(f"the kernel {release} has no module {name}")
-        shutil.copyfile(found[0], scratch / "modules" / f"{name}.ko")
+        shutil.copyfile(result[0], scratch / "modules" / f"{name}.ko")
     shutil.rmtree(root / "wl-kernel")
     shutil.rmtree(tree)
     return release

@@ -83,8 +83,8 @@ class Store:
     def all(self) -> tuple[Image, ...]:
         """Returns the images that are complete, oldest first."""
         folders = self.root.iterdir() if self.root.is_dir() else ()
-        found = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
-        return tuple(sorted(filter(None, found), key=lambda image: image.built))
+        result = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
+        return tuple(sorted(filter(None, result), key=lambda image: image.built))
 
     @contextlib.contextmanager
     def locked(self, name: str, say: Say) -> Iterator[None]:
@@ -93,10 +93,10 @@ class Store:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             file = path.open("a")
-        except OSError as wrong:
+        except OSError as error:
             raise FleetError(
-                f"{self.root} cannot be written: {wrong.strerror}; XDG_CACHE_HOME names another folder"
-            ) from wrong
+                f"{self.root} cannot be written: {error.strerror}; XDG_CACHE_HOME names another folder"
+            ) from error
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -118,8 +118,8 @@ class VirtualHost(ABC):
         self._agent = Agent(port, self.host.name, lambda: self.is_on)
         try:
             self._agent.await_waiting(timeout_s)
-        except FleetError as wrong:
-            raise FleetError(f"{wrong}; its last line: {self.folder.last_words(self.host.name)}") from wrong
+        except FleetError as error:
+            raise FleetError(f"{error}; its last line: {self.folder.last_words(self.host.name)}") from error
 
     def _plan(self, before: Mapping[str, FileSeen]) -> dict[str, object]:
         return {
@@ -171,8 +171,8 @@ class VirtualHost(ABC):
             return None
         try:
             answer = self._agent.ask({"order": "freeze-and-look"}, LOOK_S)
-        except FleetError as wrong:
-            log.warning("what %s loses cannot be counted: %s", self.host.name, wrong)
+        except FleetError as error:
+            log.warning("what %s loses cannot be counted: %s", self.host.name, error)
             return None
         return {path: FileSeen(*seen) for path, seen in answer["files"].items()}
 

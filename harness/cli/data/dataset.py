@@ -27,16 +27,16 @@ def dataset_command(dataset: str, places: tuple[str, ...], results: Path) -> int
       wrackline history table nights.dataset results
       wrackline history table s3a://bucket/dataset s3a://bucket/nights
     """
-    wanted = places or (str(results),)
-    for place in (dataset, *wanted):
+    expected = places or (str(results),)
+    for place in (dataset, *expected):
         if is_elsewhere(place):
             check_reachable(place)
-    for place in wanted:
+    for place in expected:
         if not is_elsewhere(place) and not Path(place).is_dir():
             raise WrongInput(f"{place}: no such folder; give one with runs in it")
-    written = write_dataset(wanted, dataset, progress=progress)
+    written = write_dataset(expected, dataset, progress=progress)
     if not written:
-        raise WrongInput(f"no run below {', '.join(wanted)}; nothing was written")
+        raise WrongInput(f"no run below {', '.join(expected)}; nothing was written")
     for one in written:
         click.echo(f"{one.night}: " + ", ".join(f"{count:,} {name}" for name, count in one.rows.items()))
     return 0

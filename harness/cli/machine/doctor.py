@@ -150,13 +150,13 @@ def _tool(name: str, need: str, way_out: str) -> Check:
 
 def _extras() -> list[Check]:
     """The libraries of the product's own extras."""
-    found = []
+    result = []
     for one in TABLE:
         if one.extra and one.extra != "dev":
             there = find_spec(one.module) is not None
             detail = f"{one.module} found" if there else f"no {one.module}"
-            found.append(Check(f"extra {one.extra}", there, detail, mend(one.name), one.name))
-    return found
+            result.append(Check(f"extra {one.extra}", there, detail, mend(one.name), one.name))
+    return result
 
 
 def _first_line(command: list[str]) -> str:

@@ -122,8 +122,8 @@ def up(
                 made = LibvirtFleet(
                     name, names, uri=uri, hardware=hardware, accel=accel, packages=packages, **usual
                 )
-    except FleetError as wrong:  # there is no host yet
-        raise InputError(str(wrong)) from wrong
+    except FleetError as error:  # there is no host yet
+        raise InputError(str(error)) from error
     if isinstance(made, VirtualFleet):
         made.prepare(progress)
     made.up()
@@ -219,11 +219,11 @@ fleet.add_command(inventory_command)
 
 
 def _choose(name: str | None, fleets: list[FleetEntry]) -> FleetEntry:
-    found = [entry for entry in fleets if name in (None, entry.name)]
-    if len(found) == 1:
-        return found[0]
+    result = [entry for entry in fleets if name in (None, entry.name)]
+    if len(result) == 1:
+        return result[0]
     names = ", ".join(entry.name for entry in fleets) or "none"
-    if not found:
+    if not result:
         what = f"no fleet {name} is up" if name else "no fleet is up"
         sudo = "" if os.geteuid() == 0 else "; those of namespaces only root sees: run it with sudo"
         trouble = InputError if name and fleets else InfrastructureError

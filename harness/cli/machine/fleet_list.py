@@ -65,13 +65,13 @@ def list_fleets(state_dir: Path) -> list[FleetEntry]:
     """Returns the fleets whose state is in this folder; only root sees fleets of namespaces. Raises
     FleetError."""
     root = state_dir.resolve()
-    found = (
+    result = (
         [_of_namespaces(root, state, life) for state, life in namespaces.survey(root)]
         if os.geteuid() == 0
         else []
     )
     below = root / processes.BELOW
-    return [*found, *(_of_processes(root, state, life) for state, life in processes.survey(below))]
+    return [*result, *(_of_processes(root, state, life) for state, life in processes.survey(below))]
 
 
 def clean(state_dir: Path) -> list[str]:
@@ -191,6 +191,6 @@ def _program(state_dir: Path) -> Path:
         half_written.write_text(f'#!/bin/sh\nexec {shlex.join(ask)} "$@"\n')
         half_written.chmod(0o755)
         half_written.replace(file)
-    except OSError as wrong:
-        raise WrongInput(f"{file} cannot be written: {wrong.strerror}") from wrong
+    except OSError as error:
+        raise WrongInput(f"{file} cannot be written: {error.strerror}") from error
     return file

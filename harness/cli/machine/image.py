@@ -98,8 +98,8 @@ def _remove(digest: str | None, everything: bool) -> None:
     if digest is not None and not re.fullmatch("[0-9a-f]{16}", digest):
         raise click.UsageError(f"{digest!r} is no digest of an image; `wrackline get image --list` shows all")
     store = Store()
-    wanted = [one.digest for one in store.all()] if digest is None else [digest]
-    removed = [one for one in wanted if store.remove(one, progress)]
+    expected = [one.digest for one in store.all()] if digest is None else [digest]
+    removed = [one for one in expected if store.remove(one, progress)]
     if digest is not None and not removed:
         raise click.UsageError(f"there is no image {digest}; `wrackline get image --list` shows all")
     click.echo(f"removed {', '.join(removed)}" if removed else "there was none")

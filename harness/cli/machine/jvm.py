@@ -68,8 +68,8 @@ def jvm_command(
     try:
         first = [repository_url(one) for one in repositories]
         repository_url(clojars)
-    except ValueError as wrong:
-        raise click.UsageError(str(wrong)) from wrong
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     where = maven.install(
         jvm_home(), maven.wanted(knossos, elle), clojars=clojars, first=first, progress=progress
     )
@@ -86,8 +86,8 @@ def _check(heap: str, classpath: str | None) -> int:
         for name in ("knossos", "elle"):
             try:
                 bridge.load(name)
-            except JvmUnavailable as wrong:
-                missing.append(str(wrong))
+            except JvmUnavailable as error:
+                missing.append(str(error))
             else:
                 click.echo(f"{name.capitalize()} is there")
     if missing:

@@ -84,19 +84,19 @@ def _install(version: str, repositories: Sequence[str], client: bool) -> int:
         if client:
             return _install_client(version, first)
         tarball = given if given.is_file() else None
-        wanted = version_of(given) if tarball else version
-        parsed(wanted)
-    except ValueError as wrong:
-        raise click.UsageError(str(wrong)) from wrong
-    release = install(Store(), wanted, repositories=first, tarball=tarball, say=progress)
+        expected = version_of(given) if tarball else version
+        parsed(expected)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    release = install(Store(), expected, repositories=first, tarball=tarball, say=progress)
     click.echo(f"Kafka {release.version} is in {release.folder} ({release.size_bytes // _BYTES_IN_MB} MB)")
     return 0
 
 
 def _install_client(version: str, repositories: Sequence[str]) -> int:
     """Raises ValueError, Unavailable."""
-    found = ClientStore().install(version, repositories=repositories, say=progress)
-    click.echo(f"kafka-clients {found.version} is in {found.folder}")
+    result = ClientStore().install(version, repositories=repositories, say=progress)
+    click.echo(f"kafka-clients {result.version} is in {result.folder}")
     return 0
 
 

@@ -14,8 +14,8 @@ from wrackline.progress import progress
 def _repository(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
     try:
         return given and repository_url(given)
-    except ValueError as wrong:
-        raise click.BadParameter(str(wrong)) from wrong
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command("spark")

@@ -25,8 +25,8 @@ class Row:
 
 def rows() -> list[Row]:
     """Every anomaly in the order of the documents, then what is counted only."""
-    found = [Row(one.name, str(one.family), one.jepsen, one.meaning, one.rule) for one in checks()]
-    return found + [Row(*metric, COUNTED) for metric in METRICS]
+    result = [Row(one.name, str(one.family), one.jepsen, one.meaning, one.rule) for one in checks()]
+    return result + [Row(*metric, COUNTED) for metric in METRICS]
 
 
 @click.command("anomalies")

@@ -86,8 +86,8 @@ def bisect_command(
         raise WrongInput("give two values or more, oldest first, or --commits GOOD..BAD")
     try:
         budget_s = float(SECONDS.number(budget))
-    except ValueError as wrong:
-        raise WrongInput(f"--budget {budget}: {wrong}") from wrong
+    except ValueError as error:
+        raise WrongInput(f"--budget {budget}: {error}") from error
     need_writable(results)
     identity = "\0".join((str(spec.resolve()), *values, key, commits or "", *settings, str(tries)))
     folder = results / FOLDER / f"{spec.stem}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
@@ -127,12 +127,12 @@ def _drive(bisector: _Checkouts, candidates: Sequence[Candidate]) -> int:
             return EXIT_HOSTS if isinstance(end, DiskFull) else STOPPED
         finally:
             bisector.remove_checkouts()
-    found = bisector.found
-    if found.trouble or found.bad is None:
-        click.echo(f"no answer: {found.trouble} ({bisector.account()})")
+    result = bisector.found
+    if result.trouble or result.bad is None:
+        click.echo(f"no answer: {result.trouble} ({bisector.account()})")
         return 3
-    before = candidates[found.good or 0].name
-    click.echo(f"first bad: {candidates[found.bad].name}; {before} is good ({bisector.account()})")
+    before = candidates[result.good or 0].name
+    click.echo(f"first bad: {candidates[result.bad].name}; {before} is good ({bisector.account()})")
     return 0
 
 

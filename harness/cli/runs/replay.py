@@ -55,8 +55,8 @@ def replay_command(
     """
     try:
         made = replay_of(source, fleet=fleet, stretch=stretch)
-    except SpecError as wrong:
-        raise click.UsageError(str(wrong)) from wrong
+    except SpecError as error:
+        raise click.UsageError(str(error)) from error
     for line in made.left_out:
         click.echo(f"left out: {line}", err=True)
     if not made.faults:
@@ -65,8 +65,8 @@ def replay_command(
         write.write_text(made.text)
         try:
             load_checked(write, settings=settings)
-        except SpecError as wrong:
-            raise click.UsageError(str(wrong)) from wrong
+        except SpecError as error:
+            raise click.UsageError(str(error)) from error
         click.echo(f"{write}: {made.faults} faults; `wrackline run {write}` makes the run")
         return 0
     with tempfile.TemporaryDirectory(prefix="wrackline-replay-") as folder:

@@ -67,13 +67,13 @@ def run_command(
     Exit code: 0 pass, 1 violation, 2 wrong input, 3 inconclusive, 4 hosts or deployment failed.
     """
     settings = with_fleet(settings, fleet)
-    wanted = [load_checked(spec, settings=settings, seed=seed) for spec in specs]
-    need_machine(*wanted)
+    expected = [load_checked(spec, settings=settings, seed=seed) for spec in specs]
+    need_machine(*expected)
     need_writable(results)
-    for spec in wanted:
+    for spec in expected:
         spec.system.reach()
     outcomes: list[Outcome] = []
-    for each in wanted:
+    for each in expected:
         outcomes.append(run(each, Options(results, keep_fleet=keep_fleet, prepare_judge=prepare)))
         if outcomes[-1].interrupted:
             break

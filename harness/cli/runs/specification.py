@@ -40,19 +40,19 @@ def validate_command(
     A line for each file that is fine, on standard output; a line for each mistake, on standard error.
     Exit code: 0 when all are fine, 2 when one is not.
     """
-    wrong = False
+    error = False
     for spec in specs:
         try:
             checked = load_checked(spec, settings=with_fleet(settings, fleet), seed=seed)
         except SpecError as refused:
-            wrong = True
+            error = True
             for mistake in refused.mistakes:
                 click.echo(" ".join(mistake.split()), err=True)
         else:
             if warning := checked.system.warning():
                 click.echo(f"{spec}: warning: {warning}", err=True)
             click.echo(f"{spec}: fine")
-    return WRONG if wrong else 0
+    return WRONG if error else 0
 
 
 @click.command("init")
@@ -138,8 +138,8 @@ def specs_command(name: str | None, out: Path | None, schema_only: bool) -> int:
 def _examples() -> Mapping[str, Path]:
     """Returns the examples by name: ``register``, ``defects/trunc-hw``."""
     folder = suites_dir()
-    found = sorted(folder.rglob("*.yaml"), key=lambda path: (len(path.parts), path))
-    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in found}
+    result = sorted(folder.rglob("*.yaml"), key=lambda path: (len(path.parts), path))
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in result}
 
 
 def _about(path: Path) -> str:
@@ -159,5 +159,5 @@ def _write_new(file: Path, text: str) -> None:
             opened.write(text)
     except FileExistsError as there:
         raise click.UsageError(f"{file} exists, and is left as it is; name another file") from there
-    except OSError as wrong:
-        raise click.UsageError(f"{file}: cannot be written: {wrong.strerror}; name another file") from wrong
+    except OSError as error:
+        raise click.UsageError(f"{file}: cannot be written: {error.strerror}; name another file") from error

@@ -91,12 +91,12 @@ def _unfinished(earlier: list[Path]) -> Path | None:
 
 
 def _begin_night(file: Path, night: Night, folder: Path, earlier: list[Path]) -> Path:
-    wanted = _in_order(cases(night, file), earlier)
-    need_machine(*(case.spec for case in wanted))
-    for case in wanted:
+    expected = _in_order(cases(night, file), earlier)
+    need_machine(*(case.spec for case in expected))
+    for case in expected:
         case.spec.system.reach()
     here = folder / f"{night.name}-{datetime.now(UTC).strftime(STAMP)}"
-    begin(here, night, wanted)
+    begin(here, night, expected)
     return here
 
 

@@ -120,9 +120,9 @@ def analyze_command(
                 status=progress.status,
             )
     else:
-        found = [stored.find(name, results) for name in runs]
+        result = [stored.find(name, results) for name in runs]
         judged = judge_with_progress(
-            found, contract=contract, engine=engine, master=master, properties=properties
+            result, contract=contract, engine=engine, master=master, properties=properties
         )
     return show_verdicts(judged)
 

@@ -58,13 +58,13 @@ def _list(context: click.Context, _option: click.Parameter, given: bool) -> None
 
 
 def _settings(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    found = {}
+    result = {}
     for one in given:
         name, equals, value = one.partition("=")
         if not equals or not name.isidentifier():
             raise click.BadParameter(f"{one!r} is no NAME=VALUE")
-        found[name] = _value(context, option, value)
-    return found
+        result[name] = _value(context, option, value)
+    return result
 
 
 @click.command("check")

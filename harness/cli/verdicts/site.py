@@ -74,8 +74,8 @@ def index_command(results: str, out: Path | None, links: str | None) -> int:
         link: Link = beside(out) if links is None else below(place, links.rstrip("/") + "/")
         known = known_incidents(place)
         built = sites.build(results, entries, out, kept, link=link, reader=_reader(), live=False, known=known)
-    except (gathering.NothingThere, sites.NotASite, NotKnown) as wrong:
-        raise WrongInput(str(wrong)) from wrong
+    except (gathering.NothingThere, sites.NotASite, NotKnown) as error:
+        raise WrongInput(str(error)) from error
     click.echo(
         f"{out / 'index.html'}: {built.runs} runs, {built.written} pages written, "
         f"{built.bytes / 1e6:.1f} MB, in {time.monotonic() - began:.1f} s"
@@ -90,9 +90,9 @@ def _reader() -> Reader:
     """Returns the reader for the site; without the reader the site lacks one page, which says why."""
     try:
         return Reader(reader())
-    except NoReader as wrong:
-        click.echo(f"the page of whole histories is left out: {wrong}", err=True)
-        return Reader("", str(wrong))
+    except NoReader as error:
+        click.echo(f"the page of whole histories is left out: {error}", err=True)
+        return Reader("", str(error))
 
 
 @click.command("compare")
@@ -121,8 +121,8 @@ def compare_command(before: str, after: str, results: str, html: Path | None, ac
         entries = gathering.gather(place, gathering.Kept(), histories=False)
         runs = shown(entries, link)
         comparison = compared(side(before, runs), side(after, runs), runs, across=across)
-    except (gathering.NothingThere, Unlike) as wrong:
-        raise WrongInput(str(wrong)) from wrong
+    except (gathering.NothingThere, Unlike) as error:
+        raise WrongInput(str(error)) from error
     _print(comparison)
     if html is not None:
         site = Site(results, runs, (), (), (), "", pages=())
@@ -190,14 +190,14 @@ def serve_command(results: str, host: str, port: int, every_s: float) -> int:
             place = gathering.place_of(results)
             renewal = Renewal(place, Path(folder), _reader(), progress)
             renewal.once()
-        except gathering.NothingThere as wrong:
-            raise WrongInput(str(wrong)) from wrong
+        except gathering.NothingThere as error:
+            raise WrongInput(str(error)) from error
         try:
             server = Server(host, port, place, Path(folder))
-        except OSError as wrong:
+        except OSError as error:
             raise WrongInput(
-                f"{host}:{port}: {wrong.strerror or wrong}; --port and --host name others"
-            ) from wrong
+                f"{host}:{port}: {error.strerror or error}; --port and --host name others"
+            ) from error
         end = threading.Event()
         following = threading.Thread(target=renewal.follow, args=(end, every_s), daemon=True)
         try:

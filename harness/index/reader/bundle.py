@@ -40,16 +40,16 @@ def reader() -> str:
                 with whole_file(kept) as part:
                     part.write_text(made)
         return kept.read_text()
-    except OSError as wrong:
-        raise NoReader(f"{wrong.filename or kept}: {wrong.strerror or wrong}") from wrong
+    except OSError as error:
+        raise NoReader(f"{error.filename or kept}: {error.strerror or error}") from error
 
 
 def main() -> None:
     """Fill the cache."""
     try:
         print(f"{len(reader())} characters are kept")
-    except NoReader as wrong:
-        raise SystemExit(str(wrong)) from wrong
+    except NoReader as error:
+        raise SystemExit(str(error)) from error
 
 
 def _make(folder: Path) -> str:

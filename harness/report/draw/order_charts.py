@@ -119,10 +119,10 @@ def order_around(data: PictureData, number_: int, frame: Frame) -> Markup:
     ranks = rank_processes(rows[~sent & ~final]["process"])
     for at in np.flatnonzero(~sent).tolist():
         offset, value = int(rows["offset"][at]), int(rows["value"][at])
-        wrong = acked.get(offset, value) != value
-        svg.circle(places[at], middle[at], 4, "differs" if wrong else _colour(of, rows[at], ranks))
+        error = acked.get(offset, value) != value
+        svg.circle(places[at], middle[at], 4, "differs" if error else _colour(of, rows[at], ranks))
         if final[at] or (offset, value) not in shown:
-            svg.text(places[at] + 7, middle[at] + 4, value_label(value), "differing" if wrong else "tick")
+            svg.text(places[at] + 7, middle[at] + 4, value_label(value), "differing" if error else "tick")
             shown.add((offset, value))
     _draw_absent(svg, set(rows["offset"][final].tolist()), stretch, acked, top, frame)
     marks.draw(svg, top - marks.height, bottom)

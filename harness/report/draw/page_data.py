@@ -118,8 +118,8 @@ def _packed(values: Ints) -> tuple[str, int, bytes]:
 
 def _kind(values: Ints) -> tuple[str, Any, int]:
     span = int(values.max()) - int(values.min())
-    found = next((one for one in _KINDS if span < 1 << (8 * one[2])), None)
-    return found or ("f8", np.float64, 8)
+    result = next((one for one in _KINDS if span < 1 << (8 * one[2])), None)
+    return result or ("f8", np.float64, 8)
 
 
 def _planes(values: NDArray[Any]) -> bytes:

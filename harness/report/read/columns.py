@@ -73,10 +73,10 @@ class Words:
     known: dict[str, int] = field(default_factory=dict)
 
     def number(self, word: str) -> int:
-        found = self.known.get(word)
-        if found is None:
-            found = self.known.setdefault(word if len(self.known) < self.limit else "…", len(self.known))
-        return found
+        result = self.known.get(word)
+        if result is None:
+            result = self.known.setdefault(word if len(self.known) < self.limit else "…", len(self.known))
+        return result
 
     def codes(self, column: Any) -> Ints:
         """The number of each text of a column; -1 for null."""

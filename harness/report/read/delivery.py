@@ -93,8 +93,8 @@ class Unseen:
     def _slots(self, keys: Ints, chosen: Bools) -> Ints:
         """Returns where each of the chosen offsets is remembered; -1: nowhere."""
         blocks = keys >> _BLOCK_BITS
-        wanted = np.unique(blocks[chosen])
-        new = wanted[~np.isin(wanted, self._blocks)][: _BLOCKS - len(self._blocks)]
+        expected = np.unique(blocks[chosen])
+        new = expected[~np.isin(expected, self._blocks)][: _BLOCKS - len(self._blocks)]
         rows = np.r_[self._rows, np.arange(len(self._rows), len(self._rows) + len(new))]
         order = np.argsort(np.r_[self._blocks, new])
         self._blocks, self._rows = np.r_[self._blocks, new][order], rows[order]
@@ -117,8 +117,8 @@ class Unseen:
                 self._latest[place] = np.zeros(COLUMNS, OPERATION)
             np.add.at(self._change[place], columns[own], change)
             own = own[np.argsort(owners[own], kind="stable")]
-            found, newest = np.unique(columns[own][::-1], return_index=True)
-            self._latest[place][found] = batch.operations[owners[own][::-1][newest]]
+            result, newest = np.unique(columns[own][::-1], return_index=True)
+            self._latest[place][result] = batch.operations[owners[own][::-1][newest]]
 
     def series(self) -> Mapping[int, Ints]:
         """Partition -> records unseen at the end of each column of time."""
@@ -190,7 +190,7 @@ class Lags:
 
     def _positions(self, batch: Batch, sampled: Ints) -> NDArray[np.void]:
         """A row for each partition of each sampled poll; ``behind`` is the number of the poll for now."""
-        found: list[tuple[int, int, int]] = []
+        result: list[tuple[int, int, int]] = []
         topics = dict(enumerate(self._topics.listed()))
         by_place = {place: topic for (topic, _), place in self._known.items()}
         only = min(topics, default=-1) if len(topics) == 1 else -1
@@ -200,16 +200,16 @@ class Lags:
             said = _positions_said(text)
             topic = by_place.get(int(batch.operations["place"][row]), only)
             if not said and batch.operations["last"][row] >= 0:  # an imported history: where the records end
-                found.append(
+                result.append(
                     (number, int(batch.operations["place"][row]), int(batch.operations["last"][row]) + 1)
                 )
             for partition, position in said.items():
                 place = self._known.get((topic, partition))
                 if place is not None:
-                    found.append((number, place, position))
-        rows = np.zeros(len(found), LAG)
-        if found:
-            number, place, position = np.array(found, np.int64).T
+                    result.append((number, place, position))
+        rows = np.zeros(len(result), LAG)
+        if result:
+            number, place, position = np.array(result, np.int64).T
             rows["operation"] = batch.operations[sampled[number]]
             rows["operation"]["place"] = place
             rows["position"], rows["behind"] = position, number
@@ -222,19 +222,19 @@ class Lags:
         self._ends[place] = int(known[-1])
 
     def rows(self) -> NDArray[np.void]:
-        found = self._found.rows()
-        return np.zeros(0, LAG) if found is None else found
+        result = self._found.rows()
+        return np.zeros(0, LAG) if result is None else result
 
     def behind_ns(self, rows: NDArray[np.void]) -> Ints:
         """Returns for how long each consumer had been behind: since the log first went past its position,
         as exactly as the ``_ENDS`` points in time tell; 0 for one that was not behind."""
-        found = np.zeros(len(rows), np.int64)
+        result = np.zeros(len(rows), np.int64)
         for place, course in self._course.items():
             own = np.flatnonzero((rows["operation"]["place"] == place) & (rows["behind"] > 0))
             reached = np.searchsorted(np.maximum.accumulate(course), rows["position"][own], "right")
             since = reached * self._end_ns // _ENDS
-            found[own] = np.maximum(rows["operation"]["end"][own] - since, 0)
-        return found
+            result[own] = np.maximum(rows["operation"]["end"][own] - since, 0)
+        return result
 
 
 def _positions_said(text: str | None) -> dict[int, int]:

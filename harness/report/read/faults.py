@@ -98,8 +98,8 @@ class Phase:
 def faults_of(verdict: Mapping[str, Any] | None, control: Iterable[Event]) -> tuple[Fault, ...]:
     """The verdict's faults; without a verdict, what the nemesis wrote down."""
     judged = rows(verdict, "faults")
-    found = [_from_verdict(row) for row in judged] if judged else _from_history(control)
-    return tuple(sorted(found, key=lambda fault: (fault.begin_ns is None, fault.begin_ns or 0, fault.id)))
+    result = [_from_verdict(row) for row in judged] if judged else _from_history(control)
+    return tuple(sorted(result, key=lambda fault: (fault.begin_ns is None, fault.begin_ns or 0, fault.id)))
 
 
 def _from_verdict(row: Mapping[str, Any]) -> Fault:
@@ -149,12 +149,12 @@ def _from_history(control: Iterable[Event]) -> list[Fault]:
 
 
 def phases_of(metrics: Mapping[str, Any] | None, control: Iterable[Event], end_ns: int) -> tuple[Phase, ...]:
-    found = [
+    result = [
         Phase(str(row.get("phase", "?")), whole(row, "begin_ns") or 0, whole(row, "end_ns") or end_ns)
         for row in rows(metrics, "phases")
     ]
-    if found:
-        return tuple(found)
+    if result:
+        return tuple(result)
     marks = [e for e in control if e.process == CONTROL and e.f == "phase" and e.extra is not None]
     ends = [mark.time_ns for mark in marks[1:]] + [end_ns for _ in marks[-1:]]
     return tuple(

@@ -120,64 +120,64 @@ class _Files:
             return parse(path.read_bytes())
         except FileNotFoundError:
             self.gaps.append(Gap(path.name, f"missing, {loss}"))
-        except OSError as wrong:
-            self.gaps.append(Gap(path.name, f"not readable: {wrong.strerror}"))
-        except (ValueError, TypeError) as wrong:
-            self.gaps.append(Gap(path.name, str(wrong)))
+        except OSError as error:
+            self.gaps.append(Gap(path.name, f"not readable: {error.strerror}"))
+        except (ValueError, TypeError) as error:
+            self.gaps.append(Gap(path.name, str(error)))
         return None
 
     def read_verdict(self, name: str, loss: str) -> Mapping[str, Any] | None:
         """Returns the verdict; None too where something was changed after the run had been judged."""
-        found = self.read(name, loss, _parse_object)
+        result = self.read(name, loss, _parse_object)
         try:
-            why = why_broken(self.directory, found or {})
-        except OSError as wrong:
-            why = f"its seal cannot be checked: {wrong.strerror or wrong}"
+            why = why_broken(self.directory, result or {})
+        except OSError as error:
+            why = f"its seal cannot be checked: {error.strerror or error}"
         if why:
             self.gaps.append(Gap(name, why))
             return None
-        if found is not None and SEAL not in found:
+        if result is not None and SEAL not in result:
             self.gaps.append(Gap(name, UNSEALED))
-        return found
+        return result
 
 
 def _parse_object(content: bytes) -> Mapping[str, Any]:
     try:
-        found = orjson.loads(content)
-    except orjson.JSONDecodeError as wrong:
-        raise ValueError(f"not JSON: {wrong}") from wrong
-    if not isinstance(found, dict):
-        raise ValueError(f"not a JSON object but a {type(found).__name__}")
-    return found
+        result = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    if not isinstance(result, dict):
+        raise ValueError(f"not a JSON object but a {type(result).__name__}")
+    return result
 
 
 def _parse_explanations(content: bytes) -> Explanations:
     try:
         return from_json(content)
-    except ValueError as wrong:
-        raise ValueError(f"not readable: {first_line(wrong)}") from wrong
+    except ValueError as error:
+        raise ValueError(f"not readable: {first_line(error)}") from error
 
 
 def _read_explanations(files: _Files) -> Explanations:
     """Returns the explanations that the judge wrote of its findings."""
     loss = "so the evidence behind the verdict cannot be shown"
-    found = files.read(EXPLANATIONS_FILE, loss, _parse_explanations) or Explanations(VERSION)
-    files.gaps += [Gap(*what) for what in found.lacking]
-    return found
+    result = files.read(EXPLANATIONS_FILE, loss, _parse_explanations) or Explanations(VERSION)
+    files.gaps += [Gap(*what) for what in result.lacking]
+    return result
 
 
 def _read_trouble(files: _Files) -> str | None:
     name = "infrastructure.json"
-    found = files.read(name, "", _parse_object) if (files.directory / name).exists() else None
-    return str(found["error"]) if found is not None and found.get("error") else None
+    result = files.read(name, "", _parse_object) if (files.directory / name).exists() else None
+    return str(result["error"]) if result is not None and result.get("error") else None
 
 
 def _read_others(files: _Files) -> dict[str, Mapping[str, Any]]:
     names = sorted(path.name for path in files.directory.glob("verdict.*.json"))[:20]
-    found = {name: files.read_verdict(name, "") for name in names}
+    result = {name: files.read_verdict(name, "") for name in names}
     return {
         name.removeprefix("verdict.").removesuffix(".json"): verdict
-        for name, verdict in found.items()
+        for name, verdict in result.items()
         if verdict is not None
     }
 
@@ -191,13 +191,13 @@ def _cut(content: bytes) -> str:
 
 def _read_configs(files: _Files) -> dict[str, str]:
     hosts = sorted(path.parent.name for path in files.directory.glob("nodes/*/effective-config.toml"))[:32]
-    found = {host: files.read(f"nodes/{host}/effective-config.toml", "", _cut) for host in hosts}
-    return {host: text for host, text in found.items() if text is not None}
+    result = {host: files.read(f"nodes/{host}/effective-config.toml", "", _cut) for host in hosts}
+    return {host: text for host, text in result.items() if text is not None}
 
 
 def _list_files(directory: Path, limit: int = 60) -> tuple[tuple[str, int], ...]:
-    found = sorted(path for path in directory.rglob("*") if path.is_file())
-    return tuple((str(path.relative_to(directory)), path.stat().st_size) for path in found[:limit])
+    result = sorted(path for path in directory.rglob("*") if path.is_file())
+    return tuple((str(path.relative_to(directory)), path.stat().st_size) for path in result[:limit])
 
 
 def replace_file(path: Path, content: bytes) -> Path:

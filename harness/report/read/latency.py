@@ -77,12 +77,12 @@ class Spreads:
             self.most[name] = max(self.most.get(name, 0), int(own.max()))
 
     def spreads(self) -> dict[str, Spread]:
-        found = {}
+        result = {}
         for name in sorted(self.counts, key=natural):
             counts = self.counts[name]
             read = quantiles_ms(counts, self.most[name], (0.5, 0.95, 0.99, 1))
-            found[name] = Spread(int(counts.sum()), *(round(value, 3) for value in read))
-        return found
+            result[name] = Spread(int(counts.sum()), *(round(value, 3) for value in read))
+        return result
 
 
 class Leaders:
@@ -103,15 +103,15 @@ class Leaders:
 
     def at(self, labels: Sequence[str], which: Ints, times: Ints) -> Ints:
         """The number of the host that led the partition ``labels[which]`` at each time; -1: nobody knows."""
-        found = np.full(len(which), -1, np.int64)
+        result = np.full(len(which), -1, np.int64)
         for number in np.unique(which[which >= 0]).tolist():
             begins, ends, leads = self._spans.get(labels[number], (np.zeros(0, np.int64),) * 3)
             if len(begins):
                 of = np.flatnonzero(which == number)
                 at = np.searchsorted(begins, times[of], "right") - 1
                 inside = (at >= 0) & (times[of] <= ends[at])
-                found[of] = np.where(inside, leads[at], -1)
-        return found
+                result[of] = np.where(inside, leads[at], -1)
+        return result
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -52,21 +52,21 @@ def stretches(groups: Sequence[Group]) -> list[Stretch]:
             if finding.topic is not None and finding.partition is not None and finding.offset is not None:
                 own = offsets.setdefault((finding.topic, finding.partition), {})
                 own.setdefault(finding.offset, set()).add(finding.anomaly)
-    found: list[Stretch] = []
+    result: list[Stretch] = []
     for group in groups:
         place = group.topic or "", group.partition if group.partition is not None else -1
         own = offsets.get(place, {})
         low = min(
             (offset for offset, names in own.items() if offset >= 0 and group.anomaly in names), default=None
         )
-        if low is None or len(found) == STRETCHES:
+        if low is None or len(result) == STRETCHES:
             continue
-        if any((one.topic, one.partition) == place and one.first <= low <= one.last for one in found):
+        if any((one.topic, one.partition) == place and one.first <= low <= one.last for one in result):
             continue
         cited = tuple(sorted(offset for offset in own if low <= offset < low + _LONGEST - 2 * _AROUND))
         anomalies = tuple(sorted(set().union(*(own[offset] for offset in cited))))
-        found.append(Stretch(*place, max(low - _AROUND, 0), cited[-1] + _AROUND, cited, anomalies))
-    return found
+        result.append(Stretch(*place, max(low - _AROUND, 0), cited[-1] + _AROUND, cited, anomalies))
+    return result
 
 
 class Order:
@@ -108,8 +108,8 @@ class Order:
 
     def points(self) -> NDArray[np.void]:
         """Operations by partition: ``offset`` to ``last`` is what it sent or read there."""
-        found = self._points.rows()
-        return np.zeros(0, OPERATION) if found is None else found
+        result = self._points.rows()
+        return np.zeros(0, OPERATION) if result is None else result
 
     @property
     def seen(self) -> int:

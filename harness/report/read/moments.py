@@ -44,8 +44,8 @@ class Moment:
 def moments_of(verdict: Mapping[str, Any] | None) -> tuple[Moment, ...]:
     """Returns the moments of the first incidents that break the contract, in the order of time."""
     breaking = [one for one in rows(verdict, "incidents") if one.get("meaning") in _BREAKING]
-    found = [moment for one in breaking[:_OF_INCIDENTS] for moment in _of_incident(one)]
-    return tuple(sorted(found, key=lambda moment: moment.at_ns))
+    result = [moment for one in breaking[:_OF_INCIDENTS] for moment in _of_incident(one)]
+    return tuple(sorted(result, key=lambda moment: moment.at_ns))
 
 
 def _of_incident(incident: Mapping[str, Any]) -> list[Moment]:

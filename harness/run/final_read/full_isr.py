@@ -28,8 +28,8 @@ def wait_full_isr(
             last = short_of_full_isr(state, {one.name: one.partitions for one in topics})
             if not last:
                 return state
-        except DeployError as wrong:
-            last = str(wrong)
+        except DeployError as error:
+            last = str(error)
         if time.monotonic() >= deadline or give_up():
             raise DeployError(f"not every replica was in the ISR {timeout_s:g} s {when}; last seen: {last}")
         pause()

@@ -38,7 +38,7 @@ def read_replicas(
     one line each."""
     workload = spec.workload
     brokers = [node for node in system.nodes if node.is_broker]
-    wanted = [
+    expected = [
         (node, topic.name, partition)
         for topic in spec.every_topic
         for partition in range(topic.partitions)
@@ -48,36 +48,36 @@ def read_replicas(
     problems: list[str] = []
     read: list[HeldLog] = []
     with ThreadPoolExecutor(max_workers=4, thread_name_prefix="replica-log") as pool:
-        logs = pool.map(lambda one: _fetch(system, *one), wanted)
-        for (node, topic, partition), found in zip(wanted, logs, strict=True):
-            if isinstance(found, str):
-                problems.append(f"replica of {topic}-{partition} on {node.host.name}: {found}")
+        logs = pool.map(lambda one: _fetch(system, *one), expected)
+        for (node, topic, partition), result in zip(expected, logs, strict=True):
+            if isinstance(result, str):
+                problems.append(f"replica of {topic}-{partition} on {node.host.name}: {result}")
             else:
                 in_isr = _in_isr(state, topic, partition, node.node_id)
-                if not workload.compacted and found.problem is None:
-                    found = replace(found, problem=found.hole)
-                _write(recorder, node, found, in_isr, workload.key_of)
-                offsets = Offsets(record.offset for record in found.records)
-                whole = in_isr and found.problem is None
-                read.append(HeldLog(node, topic, partition, found.log_start, whole, offsets))
+                if not workload.compacted and result.problem is None:
+                    result = replace(result, problem=result.hole)
+                _write(recorder, node, result, in_isr, workload.key_of)
+                offsets = Offsets(record.offset for record in result.records)
+                whole = in_isr and result.problem is None
+                read.append(HeldLog(node, topic, partition, result.log_start, whole, offsets))
     return read, problems
 
 
 def _fetch(system: System, node: Node, topic: str, partition: int) -> ReplicaLog | str:
     try:
         return system.replica_log(node, topic, partition)
-    except (FleetError, DeployError) as wrong:
-        return str(wrong)
+    except (FleetError, DeployError) as error:
+        return str(error)
 
 
 def _holds(state: ClusterState, topic: str, partition: int, node_id: int) -> bool:
-    found = state.partition(topic, partition)
-    return found is None or node_id in found.replicas
+    result = state.partition(topic, partition)
+    return result is None or node_id in result.replicas
 
 
 def _in_isr(state: ClusterState, topic: str, partition: int, node_id: int) -> bool:
-    found = state.partition(topic, partition)
-    return found is not None and node_id in found.isr
+    result = state.partition(topic, partition)
+    return result is not None and node_id in result.isr
 
 
 def _write(recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool, key_of: KeyOf) -> None:
@@ -120,10 +120,10 @@ def _decoded(
     corrupt = []
     for stored in chunk:
         kept = kept_timestamp(stored.timestamp_ms, stored.leader_epoch)
-        found = decode(tag, stored.value, key=stored.key, timestamp_ms=kept, key_of=key_of)
+        result = decode(tag, stored.value, key=stored.key, timestamp_ms=kept, key_of=key_of)
         records.append(
-            Record(partition, stored.offset, found.value, stored.leader_epoch, stored.timestamp_ms)
+            Record(partition, stored.offset, result.value, stored.leader_epoch, stored.timestamp_ms)
         )
-        if found.detail is not None:
-            corrupt.append({"partition": partition, "offset": stored.offset, "detail": found.detail})
+        if result.detail is not None:
+            corrupt.append({"partition": partition, "offset": stored.offset, "detail": result.detail})
     return tuple(records), corrupt

@@ -45,18 +45,18 @@ class SecondReadings:
     def _leader(self, read: Drained, logs: Sequence[HeldLog], told: Offsets) -> Iterator[str]:
         others = {log.node.host.name: log.offsets for log in logs} | {CLIENTS: told}
         lacked = {who: offsets - read.offsets for who, offsets in others.items()}
-        wanted = Offsets()
+        expected = Offsets()
         for offsets in lacked.values():
-            wanted = wanted | offsets
-        if not wanted or not isinstance(system := self._system, Fetchable):
+            expected = expected | offsets
+        if not expected or not isinstance(system := self._system, Fetchable):
             return
         committed = self._spec.workload.isolation == "read_committed"
         yield from self._asked(
             (read.topic, read.partition),
             None,
-            wanted,
+            expected,
             [who for who, offsets in lacked.items() if offsets],
-            lambda: system.fetch_again(read.topic, read.partition, wanted, committed=committed),
+            lambda: system.fetch_again(read.topic, read.partition, expected, committed=committed),
         )
 
     def _replica(self, log: HeldLog, read: Drained, logs: Sequence[HeldLog]) -> Iterator[str]:
@@ -80,10 +80,10 @@ class SecondReadings:
         witnesses: Sequence[str],
         question: Callable[[], Offsets],
     ) -> Iterator[str]:
-        found, problem = Offsets(), None
+        result, problem = Offsets(), None
         try:
             answer = question()
-            found = lacked - (lacked - answer)
+            result = lacked - (lacked - answer)
         except DeployError as wrong:
             problem = str(wrong)
         self._recorder.record(
@@ -97,7 +97,7 @@ class SecondReadings:
                 error=problem,
                 extra={
                     "lacked": lacked.intervals()[:MOST_INTERVALS],
-                    "found": found.intervals()[:MOST_INTERVALS],
+                    "found": result.intervals()[:MOST_INTERVALS],
                     "witnesses": list(witnesses),
                 },
             )
@@ -106,5 +106,5 @@ class SecondReadings:
         who = f"the first reader of the log of {name} on {host}" if host else f"the final read of {name}"
         if problem is not None:
             yield f"{who} lacks {spelt(lacked.intervals())}, and it could not be read again: {problem}"
-        elif found:
-            yield f"{who} lacks {spelt(found.intervals())}, which a second reader found there"
+        elif result:
+            yield f"{who} lacks {spelt(result.intervals())}, which a second reader found there"

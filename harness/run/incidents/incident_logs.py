@@ -42,15 +42,15 @@ def add_lines(
     from wrackline.checkers.checks.registry import anomalies  # imports every check, which takes a second
 
     known = anomalies()
-    wanted = {f"{one['topic']}-{one['partition']}" for one in incidents}
-    found = list(lines_of(run_dir, wanted, started_at))
+    expected = {f"{one['topic']}-{one['partition']}" for one in incidents}
+    result = list(lines_of(run_dir, expected, started_at))
     for one in incidents:
-        own = [line for line in found if line.label == f"{one['topic']}-{one['partition']}"]
+        own = [line for line in result if line.label == f"{one['topic']}-{one['partition']}"]
         seen = [known[each["anomaly"]] for each in one["anomalies"] if each["anomaly"] in known]
         cuts = _cuts(own, one, is_lasting=any(_is_of_cuts(each) for each in seen))
         takeover = _takeover(own, one, is_loss=bool(seen) and all(each.is_loss for each in seen))
         of_leader = [] if takeover is None else [takeover, *_loaded(own, one, takeover)]
-        left = list(_left_unclean(found, one, nodes))
+        left = list(_left_unclean(result, one, nodes))
         chosen = _chosen(own, one, [*of_leader, *(line for _, *lines in left for line in lines), *cuts])
         one["lines"] = [line.to_json() for line in chosen]
         one["truncations"] = [
@@ -68,7 +68,7 @@ def add_lines(
         told = told_of(evidence)
         how = how_of(evidence, told) if one.get("gone") else How()
         said = [
-            *_said_of_unclean(found, left),
+            *_said_of_unclean(result, left),
             *(each.sentence for each in told.values() if each.sentence),
             *_said_of_leader(evidence, leader, is_told=bool(how.clause or KEPT in told)),
             *_said_of_epochs(own, takeover),
@@ -98,7 +98,7 @@ def _cuts(own: Sequence[Line], incident: Mapping[str, Any], *, is_lasting: bool)
     first, last = incident["first_offset"], incident["last_offset"]
     if last is None:
         return []
-    found: list[Line] = []
+    result: list[Line] = []
     done: set[str] = set()
     for line in sorted((line for line in own if line.tells is Tells.CUT), key=lambda line: line.at_ns or 0):
         if line.end is None or line.end > last or line.host in done:
@@ -107,10 +107,10 @@ def _cuts(own: Sequence[Line], incident: Mapping[str, Any], *, is_lasting: bool)
             continue
         if _is_before(line, incident) or not (is_lasting or _is_near(line, incident)):
             continue
-        found.append(line)
+        result.append(line)
         if line.end <= first:
             done.add(line.host)
-    return found
+    return result
 
 
 def _takeover(own: Sequence[Line], incident: Mapping[str, Any], *, is_loss: bool) -> Line | None:
@@ -120,8 +120,8 @@ def _takeover(own: Sequence[Line], incident: Mapping[str, Any], *, is_loss: bool
     after = incident["leader_after"]
     if after is None:
         return _first_without(leads, incident) if is_loss else None
-    wanted = after.get("leader"), after.get("leader_epoch")
-    return next((line for line in leads if (line.host, line.leader_epoch) == wanted), None)
+    expected = after.get("leader"), after.get("leader_epoch")
+    return next((line for line in leads if (line.host, line.leader_epoch) == expected), None)
 
 
 def _first_without(leads: Sequence[Line], incident: Mapping[str, Any]) -> Line | None:
@@ -140,7 +140,7 @@ def _first_without(leads: Sequence[Line], incident: Mapping[str, Any]) -> Line |
 
 def _loaded(own: Sequence[Line], incident: Mapping[str, Any], takeover: Line) -> list[Line]:
     """The line in which the new leader had loaded its log before, where that lacked some of the records."""
-    found = [
+    result = [
         line
         for line in own
         if line.tells is Tells.LOADED
@@ -148,7 +148,7 @@ def _loaded(own: Sequence[Line], incident: Mapping[str, Any], takeover: Line) ->
         and line.number < takeover.number
         and _matters(line, incident)
     ]
-    return found[-1:]
+    return result[-1:]
 
 
 def _left_unclean(

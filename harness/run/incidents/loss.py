@@ -88,8 +88,8 @@ def _followers(evidence: Evidence) -> list[str]:
         epoch = evidence.takeover.leader_epoch
     if epoch is None or epoch == evidence.before.get("leader_epoch"):
         return []  # not known, or a system without leader epochs
-    found = {line.host for line in evidence.own if (line.tells, line.leader_epoch) == (Tells.FOLLOWS, epoch)}
-    return sorted(found - {evidence.leader or ""})
+    result = {line.host for line in evidence.own if (line.tells, line.leader_epoch) == (Tells.FOLLOWS, epoch)}
+    return sorted(result - {evidence.leader or ""})
 
 
 def _clause(deeds: Sequence[tuple[str, str]]) -> str:

@@ -86,8 +86,8 @@ class Evidence:
 
     def own_cut(self) -> Line | None:
         """The new leader's last cut before it took over."""
-        found = [line for line in self.cuts_of(self.leader) if self._is_before(line)]
-        return found[-1] if found else None
+        result = [line for line in self.cuts_of(self.leader) if self._is_before(line)]
+        return result[-1] if result else None
 
     def dated_cut(self) -> Line | None:
         """The same, if it is known to have been before that."""
@@ -126,12 +126,12 @@ class Evidence:
     def lost_bytes(self, host: str | None) -> Mapping[str, Any] | None:
         """The fault by which a host lost what it had not synced, or may have."""
         then = self.taken_over_ns
-        found = [
+        result = [
             fault
             for fault in self.faults
             if host in (*fault["lossy"], *fault["unsure"]) and (then is None or struck(fault) <= then)
         ]
-        return found[-1] if found else None
+        return result[-1] if result else None
 
     def short(self) -> bool:
         """Tells whether the new leader's log lacked some of the records when it took over."""
@@ -176,8 +176,8 @@ def when(line: Line) -> str:
 
 def told_of(evidence: Evidence) -> dict[str, Told]:
     """Name -> what to tell, of the mechanisms that are supported and not refuted."""
-    found = {one.name: one.supported(evidence) for one in MECHANISMS if not one.refuted(evidence)}
-    return {name: told for name, told in found.items() if told is not None}
+    result = {one.name: one.supported(evidence) for one in MECHANISMS if not one.refuted(evidence)}
+    return {name: told for name, told in result.items() if told is not None}
 
 
 # --- truncation to the high watermark -----------------------------------------------------------------------

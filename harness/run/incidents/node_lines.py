@@ -203,8 +203,8 @@ def _labels(line: bytes) -> set[str]:
 
 def _of_log(line: bytes) -> Line | None:
     for tells, words in _WORDS:
-        if (found := words.search(line)) is not None:
-            numbers = _numbers(found)
+        if (match := words.search(line)) is not None:
+            numbers = _numbers(match)
             return Line(
                 tells,
                 line.decode(errors="replace").rstrip(),
@@ -219,8 +219,8 @@ def _of_log(line: bytes) -> Line | None:
 
 def _of_broker(line: bytes) -> Line | None:
     for tells, words in _OF_BROKERS:
-        if (found := words.search(line)) is not None:
-            numbers = _numbers(found)
+        if (match := words.search(line)) is not None:
+            numbers = _numbers(match)
             text = line.decode(errors="replace").rstrip()
             broker, epoch = numbers.get("broker"), numbers.get("epoch")
             return Line(tells, text, _stamp_ns(line), broker=broker, broker_epoch=epoch)
@@ -257,8 +257,8 @@ def _of_trace(line: bytes) -> Line | None:
 
 def _stamp_ns(line: bytes) -> int | None:
     """The time of day that a log's line begins with; hosts have UTC."""
-    found = _STAMP.search(line, 0, 40)
-    if found is None:
+    match = _STAMP.search(line, 0, 40)
+    if match is None:
         return None
-    at = datetime.fromisoformat(found[1].decode()).replace(tzinfo=UTC)
-    return int(at.timestamp()) * 1_000_000_000 + int(found[2]) * 1_000_000
+    at = datetime.fromisoformat(match[1].decode()).replace(tzinfo=UTC)
+    return int(at.timestamp()) * 1_000_000_000 + int(match[2]) * 1_000_000

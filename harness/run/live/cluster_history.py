@@ -29,8 +29,8 @@ def record_changes(parts: Parts, recorder: Recorder, topics: Sequence[str], coll
         return
     try:
         chronicles = {topic: system.chronicle(topic, collected) for topic in topics}
-    except DeployError as wrong:  # of all or of none: what is polled stands in for all
-        chronicles = dict.fromkeys(topics, Chronicle("", missing=(str(wrong),)))
+    except DeployError as error:  # of all or of none: what is polled stands in for all
+        chronicles = dict.fromkeys(topics, Chronicle("", missing=(str(error),)))
     for topic, chronicle in chronicles.items():
         for event in events(chronicle, clocks, topic):
             recorder.record(event)

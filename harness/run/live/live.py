@@ -120,9 +120,9 @@ class LiveRun:
         self.step = what
         try:
             step()
-        except (FleetError, DeployError, NemesisError, Unavailable, RecordingFailed, OSError) as wrong:
-            log.warning("%s: %s", what, wrong, exc_info=True)
-            self.trouble(what, str(wrong))
+        except (FleetError, DeployError, NemesisError, Unavailable, RecordingFailed, OSError) as error:
+            log.warning("%s: %s", what, error, exc_info=True)
+            self.trouble(what, str(error))
             return False
         return True
 
@@ -273,8 +273,8 @@ class LiveRun:
     def _recover(self) -> None:
         try:
             self._wait_full_isr(self.spec.system.waits.full_isr_s, "after healing")
-        except DeployError as wrong:
-            self._note(str(wrong))
+        except DeployError as error:
+            self._note(str(error))
             return
         self.options.recovered()
         self.wait(self.spec.system.waits.recovered_s, patient=False)
@@ -400,9 +400,9 @@ class LiveRun:
     def _close_history(self) -> None:
         try:
             self.recorder.close(*self.notes)
-        except RecordingFailed as wrong:
-            if not any(str(wrong) in trouble for trouble in self.account.troubles):
-                self.trouble("record", str(wrong))
+        except RecordingFailed as error:
+            if not any(str(error) in trouble for trouble in self.account.troubles):
+                self.trouble("record", str(error))
 
     def _tear_down(self) -> str | None:
         """Returns the fleet's name if it was kept."""

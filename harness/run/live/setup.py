@@ -109,15 +109,15 @@ def _deletion(
 ) -> dict[str, str]:
     """Returns by what the topic's records may be deleted: of each setting the value that deletes most, of all
     that it ever has. The brokers' settings hold for a topic that has none of its own."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name in ("retention.ms", "retention.bytes"):
         of_topic = [one[name] for one in (topic, *meanwhile) if name in one]
         if of_topic:
-            found[name] = min(of_topic, key=_deletes_last)
+            result[name] = min(of_topic, key=_deletes_last)
         if name not in topic:
             by_size = name.endswith("bytes")
-            found |= {one: value for one, value in brokers.items() if one.endswith(".bytes") == by_size}
-    return found
+            result |= {one: value for one, value in brokers.items() if one.endswith(".bytes") == by_size}
+    return result
 
 
 def _deletes_last(limit: str) -> float:

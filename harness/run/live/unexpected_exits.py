@@ -118,8 +118,8 @@ class Deaths:
     def look(self) -> None:
         """Looks at every node, all at once. Raises RecordingFailed."""
         with self._looking, ThreadPoolExecutor(len(self._system.nodes), "deaths") as pool:
-            for node, found in pool.map(self._found, self._system.nodes):
-                self._take(node, found)
+            for node, result in pool.map(self._found, self._system.nodes):
+                self._take(node, result)
 
     def _run(self) -> None:
         while not self._ended.wait(self._every_s):
@@ -146,9 +146,9 @@ class Deaths:
         before = self._hold(node.host.name)
         if before.by is not None or self._cut_off[node.host.name]:
             return node, None
-        found = self._ask(node, before.taken)
+        result = self._ask(node, before.taken)
         undisturbed = self._hold(node.host.name) == before and not self._cut_off[node.host.name]
-        return node, found if undisturbed else None
+        return node, result if undisturbed else None
 
     def _ask(self, node: Node, taken: int) -> _Look:
         try:
@@ -156,8 +156,8 @@ class Deaths:
                 return _Look(taken, lost_host="its host has no power")
             pid = self._system.pid(node)
             words = "" if pid is not None else self._system.last_words(node)
-        except (FleetError, DeployError) as wrong:
-            return _Look(taken, silence=str(wrong))
+        except (FleetError, DeployError) as error:
+            return _Look(taken, silence=str(error))
         return _Look(taken, pid, words=words)
 
     def _take(self, node: Node, found: _Look | None) -> None:

@@ -29,11 +29,11 @@ READ_BY_POLL = ("poll", "drain")
 def rows(run_dir: Path) -> Iterator[Row]:
     """The events of clients and of the nemesis, in their order, a bounded piece of the file at a time. Raises
     HistoryError."""
-    wanted = pc.field("process") >= NEMESIS
+    expected = pc.field("process") >= NEMESIS
     for path in history_files(run_dir):
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=8192):
-                for piece in _pieces(batch.filter(wanted)):
+                for piece in _pieces(batch.filter(expected)):
                     yield from piece.to_pylist()
 
 

@@ -49,8 +49,8 @@ def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
             yield from _assign(row, keys)
         elif f == "subscribe":
             partitions = extra_of(row).get("partitions") or ()
-            wanted = [keys.of(row["topic"], int(p)) for p in partitions]
-            yield {**_operation(row, "subscribe", wanted), **_ours(row)}
+            expected = [keys.of(row["topic"], int(p)) for p in partitions]
+            yield {**_operation(row, "subscribe", expected), **_ours(row)}
         elif f == "rebalance":
             rebalances.setdefault(process, []).append(_rebalance(row, keys))
         elif f in ("commit", "committed"):

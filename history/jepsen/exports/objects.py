@@ -76,8 +76,8 @@ def _of_objects(row: Row, keys: Keys, processes: Processes, put: str, take: str)
                 process = processes.of(row["process"], at)
                 yield operation(row, process, kind, put, _tuple(row, record, keys))
     elif row["f"] == take:
-        found = [_tuple(row, record, keys) for record in row["records"] or ()]
-        value = found[0] if found else [keys.of(row["topic"], row["partition"]), None]
+        result = [_tuple(row, record, keys) for record in row["records"] or ()]
+        value = result[0] if result else [keys.of(row["topic"], row["partition"]), None]
         yield operation(row, processes.of(row["process"], 0), row["type"], take, value)
 
 

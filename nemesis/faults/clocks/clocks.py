@@ -171,8 +171,8 @@ class MovedClock:
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
         after = {one.host: _readings(probe_log.control, one) for one in context.targets}
-        wrong = [f"{host}: the clock is {_ahead(said)}" for host, said in after.items() if not _right(said)]
-        return "; ".join(wrong)
+        error = [f"{host}: the clock is {_ahead(said)}" for host, said in after.items() if not _right(said)]
+        return "; ".join(error)
 
     def _flaw(self, probes: list[list[Reading]], usual: Reading) -> str:
         """Returns what speaks against the proof; empty when nothing does."""

@@ -63,11 +63,11 @@ class ElectPreferred(ClusterFault):
         if not before or not after:
             return Proof(False, "no election was held")
         able = {place for place, one in before.items() if one.replicas[0] in one.isr}
-        wanted = {place for place in able if before[place].leader != before[place].replicas[0]}
+        expected = {place for place in able if before[place].leader != before[place].replicas[0]}
         led = {place for place in able if place in after and after[place].leader == before[place].replicas[0]}
         changes = [
             f"{_name(before[place])} {before[place].leader} to {after[place].leader}"
-            for place in sorted(wanted & led)
+            for place in sorted(expected & led)
         ]
         unable = f"; of {len(before) - len(able)} it is not in the ISR" if len(able) < len(before) else ""
         text = (
@@ -133,16 +133,16 @@ class TransferLeadership(ClusterFault):
         that another fault has moved are in no old order."""
         before, now = by_place(cluster_seen(probe_log.do)), by_place(cluster_seen(probe_log.control))
         given = self._given(context, before, by_place(cluster_seen(probe_log.active)))
-        wrong = []
+        error = []
         for place in sorted(given):
             was, has = before[place], now.get(place)
             if has is None:
-                wrong.append(f"nobody knows {_name(was)}")
+                error.append(f"nobody knows {_name(was)}")
             elif set(has.replicas) == set(was.replicas) and has.replicas != was.replicas:
-                wrong.append(f"{_name(was)} has replicas {list(has.replicas)}, not {list(was.replicas)}")
+                error.append(f"{_name(was)} has replicas {list(has.replicas)}, not {list(was.replicas)}")
             elif has.leader != was.leader and was.leader in has.isr and not probe_log.late:
-                wrong.append(f"{_name(was)} is led by {has.leader}, not by {was.leader}")
-        return "; ".join(wrong)
+                error.append(f"{_name(was)} is led by {has.leader}, not by {was.leader}")
+        return "; ".join(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +170,18 @@ class ChangeConfig(ClusterFault):
         )
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
-        wanted = dict(self.values)
+        expected = dict(self.values)
         before = _settings(probe_log.do, steps.ChangeSettings)
         probes = [
             ("at the beginning", probe_log.active),
             ("at the end", probe_log.final if probe_log.undo else None),
         ]
         for when, probe in probes:
-            if probe is not None and (found := _settings(probe, steps.DescribeSettings)) != wanted:
-                return Proof(False, f"{when} the {self.entity} had {_listed(found)}, not {_listed(wanted)}")
-        change = ", ".join(f"{name} {_value(before, name)} to {value}" for name, value in wanted.items())
+            if probe is not None and (result := _settings(probe, steps.DescribeSettings)) != expected:
+                return Proof(
+                    False, f"{when} the {self.entity} had {_listed(result)}, not {_listed(expected)}"
+                )
+        change = ", ".join(f"{name} {_value(before, name)} to {value}" for name, value in expected.items())
         if not probe_log.undo:
             return Proof(False, f"{self.entity}: {change}")
         after = _settings(probe_log.control, steps.DescribeSettings)
@@ -194,8 +196,8 @@ class ChangeConfig(ClusterFault):
 
 
 def _settings(dones: Sequence[StepResult], kind: type[Step]) -> Mapping[str, str | None]:
-    found: Mapping[str, str | None] = json.loads(output_of(dones, kind) or "{}")
-    return found
+    result: Mapping[str, str | None] = json.loads(output_of(dones, kind) or "{}")
+    return result
 
 
 def _value(settings: Mapping[str, str | None], name: str) -> str:

@@ -135,8 +135,8 @@ class AdminExecutor:
         able = [one for one in partitions if one.replicas[0] in one.isr]
         others = [one for one in able if one.leader != one.replicas[0]]
         self._admin.elect_preferred([_place(one) for one in others], timeout_s=ASK_S)
-        wanted = {_place(one): one.replicas[0] for one in others}
-        self._await_leaders(wanted)
+        expected = {_place(one): one.replicas[0] for one in others}
+        self._await_leaders(expected)
         return f"{len(others)} of {len(partitions)} partitions were to change their leader"
 
     def _transfer(self, step: Transfer) -> str:
@@ -144,22 +144,22 @@ class AdminExecutor:
         if not led:
             raise FaultError(f"node {step.node_id} leads no partition of {', '.join(self._topics)}")
         orders: dict[Place, tuple[int, ...]] = {}
-        wanted: dict[Place, int] = {}
+        expected: dict[Place, int] = {}
         for one in led:
             heir = next((node for node in one.replicas if node in one.isr and node != step.node_id), None)
             if heir is not None:
-                wanted[_place(one)] = heir
+                expected[_place(one)] = heir
                 orders[_place(one)] = (heir, *(node for node in one.replicas if node != heir))
-        if not wanted:
+        if not expected:
             raise FaultError(f"nobody else is in the ISR of what node {step.node_id} leads")
         with self._mutex:
             self._transferred[step.fault_id] = {
-                _place(one): one.replicas for one in led if _place(one) in wanted
+                _place(one): one.replicas for one in led if _place(one) in expected
             }
         self._order(orders)
-        self._admin.elect_preferred(list(wanted), timeout_s=ASK_S)
-        self._await_leaders(wanted)
-        return f"{len(wanted)} partitions have another leader"
+        self._admin.elect_preferred(list(expected), timeout_s=ASK_S)
+        self._await_leaders(expected)
+        return f"{len(expected)} partitions have another leader"
 
     def _give_back(self, fault_id: str) -> str:
         with self._mutex:
@@ -175,15 +175,15 @@ class AdminExecutor:
         self._system.reassign(dict(orders), timeout_s=ASK_S)
 
         def ordered(state: ClusterState) -> bool:
-            found = (state.partition(*place) for place in orders)
-            return all(one is not None and one.replicas == orders[_place(one)] for one in found)
+            result = (state.partition(*place) for place in orders)
+            return all(one is not None and one.replicas == orders[_place(one)] for one in result)
 
         self._await("the replicas to stand in their new order", ordered)
 
     def _await_leaders(self, wanted: Mapping[Place, int]) -> None:
         def led(state: ClusterState) -> bool:
-            found = (state.partition(*place) for place in wanted)
-            return all(one is not None and one.leader == wanted[_place(one)] for one in found)
+            result = (state.partition(*place) for place in wanted)
+            return all(one is not None and one.leader == wanted[_place(one)] for one in result)
 
         self._await("the leaders to change", led)
 
@@ -262,9 +262,9 @@ class AdminExecutor:
     def _await_topic(self, name: str, *, there: bool) -> str | None:
         deadline = time.monotonic() + SEEN_S
         while True:
-            found = self._admin.topic_id(name, timeout_s=ASK_S)
-            if (found is not None) == there:
-                return found
+            result = self._admin.topic_id(name, timeout_s=ASK_S)
+            if (result is not None) == there:
+                return result
             if time.monotonic() > deadline:
                 raise DeployError(f"waited {SEEN_S:g} s for topic {name} to {'appear' if there else 'go'}")
             time.sleep(POLL_S)

@@ -27,9 +27,9 @@ def cluster_seen(dones: Sequence[StepResult]) -> ClusterState | None:
     said = [done.output for done in carried_out(dones, DescribeCluster)]
     if not said or not said[-1]:
         return None
-    found = json.loads(said[-1])
-    partitions = tuple(PartitionState(**_with_tuples(one)) for one in found["partitions"])
-    return ClusterState(found["controller"], tuple(found["brokers"]), partitions)
+    result = json.loads(said[-1])
+    partitions = tuple(PartitionState(**_with_tuples(one)) for one in result["partitions"])
+    return ClusterState(result["controller"], tuple(result["brokers"]), partitions)
 
 
 def _with_tuples(said: Mapping[str, Any]) -> dict[str, Any]:

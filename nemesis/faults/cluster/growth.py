@@ -51,12 +51,12 @@ class Move:
 
     def is_done(self, state: ClusterState, under_way: Collection[Place]) -> bool:
         """Tells whether the partition's replicas are the new ones, and all in the ISR."""
-        found = state.partition(*self.place)
+        result = state.partition(*self.place)
         return (
-            found is not None
+            result is not None
             and self.place not in under_way
-            and found.replicas == self.after
-            and set(found.isr) >= set(self.after)
+            and result.replicas == self.after
+            and set(result.isr) >= set(self.after)
         )
 
     def __str__(self) -> str:
@@ -71,10 +71,10 @@ def planned_moves(state: ClusterState, plan: Mapping[Place, tuple[int, ...]]) ->
     """A plan's target replicas beside what there is now. Raises FaultError for a partition nobody knows."""
     moves = []
     for place, after in sorted(plan.items()):
-        found = state.partition(*place)
-        if found is None:
+        result = state.partition(*place)
+        if result is None:
             raise FaultError(f"the cluster knows no partition {place[0]}-{place[1]}")
-        moves.append(Move(*place, found.replicas, after))
+        moves.append(Move(*place, result.replicas, after))
     return tuple(moves)
 
 

@@ -153,7 +153,7 @@ class ReassignmentExecutor:
 
 
 def _seen(state: ClusterState, move: Move) -> str:
-    found = state.partition(*move.place)
-    if found is None:
+    result = state.partition(*move.place)
+    if result is None:
         return f"{move.topic}-{move.partition} unknown"
-    return f"{move.topic}-{move.partition} replicas {list(found.replicas)} ISR {list(found.isr)}"
+    return f"{move.topic}-{move.partition} replicas {list(result.replicas)} ISR {list(result.isr)}"

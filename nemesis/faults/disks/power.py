@@ -114,8 +114,8 @@ class PowerCut:
             for done in probe_log.undo
             if isinstance(done.step, Shell) and done.step.host == host and not (done.error or done.skipped)
         ]
-        wanted = [EARLY] if self.disk is Disk.STALE else []
-        if said != [wanted]:
+        expected = [EARLY] if self.disk is Disk.STALE else []
+        if said != [expected]:
             seen = ", ".join(word for words in said for word in words) or "none"
             return f"{host}: its disk is not the {self.disk} one: of the files that were synced, {seen} there"
         return ""

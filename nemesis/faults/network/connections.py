@@ -74,9 +74,9 @@ class StallConnections:
                     return Proof(False, f"a new connection {probed.way} was not answered {when}")
             for done in probe:
                 if isinstance(done.step, Shell) and (
-                    wrong := iptables.obstacle(done.output, context.fault_id)
+                    error := iptables.obstacle(done.output, context.fault_id)
                 ):
-                    return Proof(False, f"{done.step.host} {when}: {wrong}")
+                    return Proof(False, f"{done.step.host} {when}: {error}")
         looked = probe_log.final or probe_log.active
         listings = [done.output for done in looked if isinstance(done.step, Shell)]
         rules = [rule for listing in listings for rule in iptables.parse_counters(listing)]

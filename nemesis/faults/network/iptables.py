@@ -120,8 +120,8 @@ def look(fault_id: str, place: Place = FILTER) -> str:
 
 def boot(listing: str) -> str:
     """The life of the host in which `look` looked: another one after each power-on."""
-    found = re.search(r"^-- boot (.+)$", listing, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^-- boot (.+)$", listing, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def obstacle(listing: str, fault_id: str, place: Place = FILTER) -> str | None:
@@ -149,8 +149,8 @@ LIST_CHAINS = (
 
 def parse_counters(listing: str) -> list[Counter]:
     """The commented rules of a listing, in order; lines that are no such rule are passed over."""
-    found = (_COUNTER.match(line) for line in listing.splitlines())
-    return [Counter(int(one[1]), int(one[2]), one[3], one[4]) for one in found if one]
+    result = (_COUNTER.match(line) for line in listing.splitlines())
+    return [Counter(int(one[1]), int(one[2]), one[3], one[4]) for one in result if one]
 
 
 def parse_chains(listing: str) -> list[str]:

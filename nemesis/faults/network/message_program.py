@@ -271,12 +271,12 @@ class Proxy:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def serve(self, port: int, ours: int) -> asyncio.AbstractServer:
+    async def serve(self, port: int, local_port: int) -> asyncio.AbstractServer:
         async def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self.counts.connections += 1
             self.later(Connection(self, (self.address, port), reader, writer).run())
 
-        return await asyncio.start_server(come, "0.0.0.0", ours, backlog=512)
+        return await asyncio.start_server(come, "0.0.0.0", local_port, backlog=512)
 
 
 async def main(settings: dict[str, Any]) -> None:

@@ -240,8 +240,8 @@ class Messages:
                         return f"{where}: the proxy has ended"
                     arriving, _, guard = done.output.partition("-- guard")
                     for said, place in ((arriving, ARRIVING), (guard, FILTER)):
-                        if wrong := iptables.obstacle(said, context.fault_id, place):
-                            return f"{where}: {wrong}"
+                        if error := iptables.obstacle(said, context.fault_id, place):
+                            return f"{where}: {error}"
         return None
 
     def _text(self, counts: dict[str, Any]) -> str:

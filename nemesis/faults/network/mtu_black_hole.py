@@ -146,13 +146,13 @@ def _listings(dones: Sequence[StepResult]) -> list[StepResult]:
 
 def _echoes(dones: Sequence[StepResult]) -> dict[str, tuple[str, str]]:
     """Way -> what came of the small packet, and of the large one."""
-    found: dict[str, tuple[str, str]] = {}
+    result: dict[str, tuple[str, str]] = {}
     for done in dones:
         if _is_ping(done) and not done.error and not done.skipped:
             for line in done.output.splitlines():
                 way, small, large = line.split()
-                found[way] = small, large
-    return found
+                result[way] = small, large
+    return result
 
 
 class BlackHoleSpec(FaultSpec):

@@ -76,15 +76,15 @@ class Packets(Traffic):
         nothing is."""
         flows = self.flows(context)
         to_clients = context.targets if Link.CLIENT_BROKER in self.links else ()
-        found = []
+        result = []
         for host in dict.fromkeys((*(one.sender for one in flows), *to_clients)):
             inside = context.hosts if host in to_clients and host.is_broker else ()
             theirs = tuple(one for one in flows if one.sender == host)
             if theirs or inside:
-                found.append(Leaving(host, theirs, inside))
-        if not found:
+                result.append(Leaving(host, theirs, inside))
+        if not result:
             raise FaultError(f"packets: nothing of {', '.join(self.links) or 'the system'} is sent here")
-        return found
+        return result
 
     def commands(self, context: FaultContext) -> Commands:
         flows, leaving = self.flows(context), self.leaving(context)
@@ -123,20 +123,20 @@ class Packets(Traffic):
         leaving = self.leaving(context)
         if flaw := unseen(probe_log) or self._not_there(context, leaving, probe_log):
             return Proof(False, flaw)
-        found: dict[str, Counted] = {}
+        result: dict[str, Counted] = {}
         for one in leaving:
             theirs = [
                 done.output
                 for done in commands_on(one.host, (*probe_log.active, *probe_log.final, *probe_log.undo))
             ]
             if (count := counted(theirs)) is not None:
-                found[one.host.host] = count
-        total = _Total(list(found.values()))
+                result[one.host.host] = count
+        total = _Total(list(result.values()))
         slowed = self._slowed(context, probe_log, bool(total.count("delayed")))
         if flaw := self._uncounted(total) or slowed.flaw or self._undamaged(probe_log, total):
             return Proof(False, flaw)
-        by = "netem" if all(one.by_netem for one in found.values()) else "our program"
-        return Proof(True, "; ".join([f"{by} on {', '.join(found)}: {total.text}", *slowed.texts]))
+        by = "netem" if all(one.by_netem for one in result.values()) else "our program"
+        return Proof(True, "; ".join([f"{by} on {', '.join(result)}: {total.text}", *slowed.texts]))
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
         bands = [
@@ -159,30 +159,30 @@ class Packets(Traffic):
                         continue
                     if "\n-- running" not in done.output:
                         return f"{one.host.host} {when}: its program has ended"
-                    if wrong := iptables.obstacle(done.output, context.fault_id, LEAVING):
-                        return f"{one.host.host} {when}: {wrong}"
+                    if error := iptables.obstacle(done.output, context.fault_id, LEAVING):
+                        return f"{one.host.host} {when}: {error}"
         return None
 
     def _uncounted(self, total: _Total) -> str | None:
         if not total.seen:
             return "no packet came its way"
-        wanted = self.shaping
-        shares = {"lost": wanted.loss, "corrupted": wanted.corrupt, "duplicated": wanted.duplicate}
-        shares["overtook"] = wanted.reorder
+        expected = self.shaping
+        shares = {"lost": expected.loss, "corrupted": expected.corrupt, "duplicated": expected.duplicate}
+        shares["overtook"] = expected.reorder
         for what, share in shares.items():
             if share and (count := total.count(what)) is not None and not count:
                 enough = "" if total.seen * share >= ENOUGH else ": they were too few"
                 return f"none of {total.seen} packets {'was ' if what != 'overtook' else ''}{what}{enough}"
-        if (wanted.delay_s or wanted.rate_kbit) and total.count("delayed") == 0:
+        if (expected.delay_s or expected.rate_kbit) and total.count("delayed") == 0:
             return f"none of {total.seen} packets was held back"
         return None
 
     def _undamaged(self, probe_log: ProbeLog, total: _Total) -> str | None:
         if not self.shaping.corrupt or not self.flows_go_to_hosts():
             return None
-        found = _rise(probe_log, "InCsumErrors")
-        if found:
-            total.notes.append(f"the receivers' kernels found {found} wrong checksums of TCP")
+        result = _rise(probe_log, "InCsumErrors")
+        if result:
+            total.notes.append(f"the receivers' kernels found {result} wrong checksums of TCP")
             return None
         return "the receivers' kernels found no wrong checksum of TCP"
 

@@ -119,14 +119,14 @@ class Partition(Traffic):
         """Returns the TCP probes of a host: at what it may not ask; and, where only the answers are dropped,
         at whom it may."""
         ways = {(flow.sender, flow.receiver) for flow in flows}
-        wanted: list[tuple[Target, int]] = []
+        expected: list[tuple[Target, int]] = []
         for flow in flows:
             if flow.sender == host:
                 every = ports_of(flow.receiver, controller=self.controllers)
-                wanted += [(flow.receiver, port) for port in (every if flow.asked is None else flow.asked)]
+                expected += [(flow.receiver, port) for port in (every if flow.asked is None else flow.asked)]
             elif flow.receiver == host and (host, flow.sender) not in ways:
-                wanted += [(flow.sender, port) for port in flow.answered]
-        named = [Way(f"{host.host}>{other.host}:{port}", other.address, port) for other, port in wanted]
+                expected += [(flow.sender, port) for port in flow.answered]
+        named = [Way(f"{host.host}>{other.host}:{port}", other.address, port) for other, port in expected]
         return [TcpProbeFrom(host.host, tuple(named))] if named else []
 
     def _client_rules(self, context: FaultContext, target: Target) -> list[Rule]:
@@ -149,19 +149,19 @@ class Partition(Traffic):
         late = [done for done in good(probe_log.final) if done.step.host in answered]
         early = [done for done in good(probe_log.active) if done.step.host not in answered]
         before, after = dropped([*early, *late])
-        wanted = self._directions(context, {done.step.host for done in good(probe_log.active)})
-        unmatched = sorted(wanted - {cut for cut, packets in after.items() if packets})
-        if unmatched or not wanted:
+        expected = self._directions(context, {done.step.host for done in good(probe_log.active)})
+        unmatched = sorted(expected - {cut for cut, packets in after.items() if packets})
+        if unmatched or not expected:
             missing = ", ".join(unmatched) or "any host"
             return Proof(False, f"no packet was dropped on the way {missing}")
         ours = probe_results([done for look in probe_log.looks[:-1] for done in look.done], CLIENTS)
         traffic = sum(before.values()) - sum(one.host in answered - rebooted(probe_log) for one in ours)
-        way = "way" if len(wanted) == 1 else "ways"
+        way = "way" if len(expected) == 1 else "ways"
         busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
         if traffic > 0:
-            lost = f"{traffic} packets dropped, and a probe on each of {len(wanted)} {way} ({busiest})"
+            lost = f"{traffic} packets dropped, and a probe on each of {len(expected)} {way} ({busiest})"
         else:
-            lost = f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
+            lost = f"probe packets were dropped on {len(expected)} {way}; no other traffic met the cut"
         return Proof(True, f"{lost}; {silence(probe_log)}")
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:  # noqa: ARG002
@@ -171,20 +171,20 @@ class Partition(Traffic):
         """The ways that a probe packet must have tried: those whose sender could be asked."""
         flows = self.flows(context)
         ways = {flow.way for flow in flows}
-        wanted = set()
+        expected = set()
         for flow in flows:
             tried = flow.asked is None or bool(flow.asked)
             # Of answers alone a packet shows only when the question gets through.
             tried |= f"{flow.receiver.host}>{flow.sender.host}" not in ways and flow.receiver.host in probed
             if tried and (flow.sender.host in probed or self.at_clients):
-                wanted.add(flow.way)
+                expected.add(flow.way)
         # A cut of the answers alone shows in the clients' own handshakes: the broker's SYN-ACK is dropped.
-        wanted |= {
+        expected |= {
             _from(target) if self.direction is Direction.OUT else _to(target)
             for target in self._off_clients(context)
             if target.host in probed
         }
-        return wanted
+        return expected
 
 
 def _drops(host: Target, flows: Sequence[Flow]) -> list[Rule]:

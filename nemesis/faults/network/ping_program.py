@@ -31,7 +31,7 @@ def echo(number: int, size: int) -> bytes:
 
 def answered(asked: dict[int, bytes], addresses: list[str], wait_s: float) -> set[int]:
     """The numbers of the requests that were answered in time; requests are in turn for each address."""
-    found: set[int] = set()
+    result: set[int] = set()
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
         for number, packet in asked.items():
             try:
@@ -39,14 +39,14 @@ def answered(asked: dict[int, bytes], addresses: list[str], wait_s: float) -> se
             except OSError:  # rules of the host itself drop it
                 continue
         deadline = time.monotonic() + wait_s
-        while len(found) < len(asked) and (left := deadline - time.monotonic()) > 0:
+        while len(result) < len(asked) and (left := deadline - time.monotonic()) > 0:
             if not select.select([raw], [], [], left)[0]:
                 break
             got = raw.recv(65535)
             kind, _, _, who, number = struct.unpack_from("!BBHHH", got, (got[0] & 15) * 4)
             if kind == 0 and who == os.getpid() & 0xFFFF:
-                found.add(number)
-    return found
+                result.add(number)
+    return result
 
 
 if __name__ == "__main__":

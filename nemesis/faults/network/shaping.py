@@ -227,8 +227,8 @@ def counted(outputs: Sequence[str]) -> Counted | None:
         for line in output.splitlines():
             if line.startswith("counts {"):
                 said = json.loads(line.removeprefix("counts "))
-                found = Counted(int(said["seen"]), int(said["lost"]), False, said)
-                best = found if best is None or found.seen >= best.seen else best
+                result = Counted(int(said["seen"]), int(said["lost"]), False, said)
+                best = result if best is None or result.seen >= best.seen else best
         for sent in _QDISC.finditer(output):
             passed, lost = int(sent[2]), int(sent[3])
             netem = Counted(passed + lost, lost, True, {"bytes": float(sent[1])})

@@ -77,19 +77,19 @@ class ProbeResult:
 def probe_results(dones: Iterable[StepResult], clients: str) -> list[ProbeResult]:
     """Returns the result of every TCP probe of these steps; ``clients``: the name of those who probe from the
     control node."""
-    found = []
+    result = []
     for done in dones:
         if done.error or done.skipped:
             continue
         match done.step:
             case TcpProbe(host=host, port=port):
-                found.append(_result(f"{clients}>{host}:{port}", host, done.output.split()))
+                result.append(_result(f"{clients}>{host}:{port}", host, done.output.split()))
             case TcpProbeFrom(host=host):
                 lines = (line.split() for line in done.output.splitlines())
-                found += [_result(line[0], host, line[1:]) for line in lines if len(line) >= 2]
+                result += [_result(line[0], host, line[1:]) for line in lines if len(line) >= 2]
             case _:
                 pass
-    return found
+    return result
 
 
 def unanswered(dones: Iterable[StepResult], clients: str) -> list[str]:

@@ -212,10 +212,10 @@ def _committed_until_level(effects: Sequence[Effect]) -> Sequence[Effect]:
 def _partition_records(effects: Sequence[Effect], after: int) -> PartitionRecords:
     """(topic id, partition) -> the records of it that were committed past offset ``after``, in their
     order."""
-    found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    result: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for effect in effects:
         if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after:
             record = effect.fields["record"]
             if record["type"] in ("PartitionRecord", "PartitionChangeRecord"):
-                found.setdefault((record["topic_id"], record["partition_id"]), []).append(record)
-    return found
+                result.setdefault((record["topic_id"], record["partition_id"]), []).append(record)
+    return result

@@ -85,23 +85,23 @@ class ObservedStep:
     @property
     def touches(self) -> int:
         """Flags that say what there is to look at; 0 when there is nothing."""
-        found = QUORUM if self.quorum else 0
+        result = QUORUM if self.quorum else 0
         if self.replicas:
-            found |= REPLICAS | (GROWN if self.grown else 0)
+            result |= REPLICAS | (GROWN if self.grown else 0)
         if self.changes:
-            found |= CHANGES
+            result |= CHANGES
         if self.brokers_changed:
-            found |= BROKERS
+            result |= BROKERS
         if self.answers:
-            found |= ANSWERS
+            result |= ANSWERS
         if self.acks:
-            found |= ACKS
+            result |= ACKS
         if self.logs:
-            found |= LOGS
+            result |= LOGS
         if self.disks:
-            found |= DISKS
+            result |= DISKS
         if self.committed:
-            found |= COMMITTED
+            result |= COMMITTED
         if self.snapshots:
-            found |= SNAPSHOTS
-        return found
+            result |= SNAPSHOTS
+        return result

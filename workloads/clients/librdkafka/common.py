@@ -47,8 +47,8 @@ def made(kind: Callable[..., T], bootstrap: str, settings: Settings, own: Mappin
     client = {"bootstrap.servers": bootstrap, "socket.timeout.ms": settings.client.socket_timeout_ms}
     try:
         return kind({**_COMMON, **client, "logger": log, **own, **settings.client.librdkafka})
-    except KafkaException as wrong:
-        raise RefusedSetting(" ".join(wrong.args[0].str().split())) from wrong
+    except KafkaException as error:
+        raise RefusedSetting(" ".join(error.args[0].str().split())) from error
 
 
 def error_of(error: KafkaError) -> ClientError:
@@ -66,5 +66,5 @@ def in_our_words() -> Iterator[None]:
     """Raises ClientError in the place of librdkafka's exceptions."""
     try:
         yield
-    except KafkaException as wrong:
-        raise error_of(wrong.args[0]) from wrong
+    except KafkaException as error:
+        raise error_of(error.args[0]) from error

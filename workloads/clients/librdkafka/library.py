@@ -80,14 +80,14 @@ class Librdkafka:
             producer.send_offsets(topic, {0: 0}, consumer, PROBE_S)
             producer.abort_transaction(PROBE_S)
             deadline = time.monotonic() + LOG_S
-            while (found := lines.end_txn_version) is None and time.monotonic() < deadline:
+            while (result := lines.end_txn_version) is None and time.monotonic() < deadline:
                 producer.serve(0.1)
         except ClientError:
             return lines.end_txn_version
         finally:
             producer.close()
             consumer.close()
-        return found
+        return result
 
 
 class _Lines(logging.Handler):
@@ -100,5 +100,5 @@ class _Lines(logging.Handler):
         self.end_txn_version: int | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        if found := _SENT_END_TXN.search(record.getMessage()):
-            self.end_txn_version = int(found[1])
+        if match := _SENT_END_TXN.search(record.getMessage()):
+            self.end_txn_version = int(match[1])

@@ -65,8 +65,8 @@ class RdkafkaProducer(ProducerOfOperations):
     def serve(self, timeout_s: float) -> None:
         try:
             self._handle.poll(timeout_s)
-        except KafkaException as wrong:  # a fatal error is raised here; `error_cb` is not told of it
-            if not wrong.args[0].fatal():
+        except KafkaException as error:  # a fatal error is raised here; `error_cb` is not told of it
+            if not error.args[0].fatal():
                 raise
             self._health.broken = True
         self._expire()

@@ -8,8 +8,9 @@ from wrackline.simulator.guided.schedule import guided
 from wrackline.simulator.guided.setting import CONTROLLER, Setting
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.errors import SimulationError
+from wrackline.simulator.world.nodes import ZOOKEEPER
 from wrackline.zookeeper.core.administration import raise_level
-from wrackline.zookeeper.simulator.ensemble import ZOOKEEPER, ensemble_of
+from wrackline.zookeeper.simulator.ensemble import ensemble_of
 
 ZOOKEEPER_ERA = Setting(profile="zk08-kip101", upgrade_to="kip101", idempotent=False, lag_ms=1_000)
 

@@ -30,7 +30,7 @@ class SearchResult:
     seeds: int = 0
     first: dict[str, tuple[int, Recognition]] = field(default_factory=dict)
     """Story -> the first seed that told it, and how."""
-    told: dict[str, int] = field(default_factory=dict)
+    reported: dict[str, int] = field(default_factory=dict)
     """Story -> in how many seeds."""
 
 
@@ -78,12 +78,12 @@ def seek(name: str, surroundings: Setup, seeds: int) -> SearchResult:
     """Runs seeds 0 to ``seeds`` - 1."""
     sought = SearchResult()
     for seed in range(seeds):
-        found: dict[str, Recognition] = {}
+        result: dict[str, Recognition] = {}
         for sign in recognitions_of(setup_of(surroundings, seed)):
-            found.setdefault(sign.story, sign)
+            result.setdefault(sign.story, sign)
         sought.seeds += 1
-        for story, sign in found.items():
-            sought.told[story] = sought.told.get(story, 0) + 1
+        for story, sign in result.items():
+            sought.reported[story] = sought.reported.get(story, 0) + 1
             sought.first.setdefault(story, (seed, sign))
         if (seed + 1) % 100 == 0:
             say(f"{name}: {seed + 1} of {seeds} seeds")
@@ -99,9 +99,9 @@ def table(stories: Sequence[str], sought: dict[str, SearchResult]) -> str:
 
 
 def _cell(sought: SearchResult, story: str) -> str:
-    if story not in sought.told:
+    if story not in sought.reported:
         return f"not in {sought.seeds:,}"
-    count = sought.told[story]
+    count = sought.reported[story]
     return f"**{count}** ({count / sought.seeds:.1%}), first {sought.first[story][0]}"
 
 

@@ -60,8 +60,8 @@ class ZooKeeperAdmin:
             return [one for one in self._carriers if one in registered]
 
         def create(asking: Asking) -> None:
-            wanted = min(topic.replication_factor, len(self._carriers))  # more there will never be
-            asking.wait(f"{wanted} brokers to register", lambda: len(alive(asking)) >= wanted)
+            expected = min(topic.replication_factor, len(self._carriers))  # more there will never be
+            asking.wait(f"{expected} brokers to register", lambda: len(alive(asking)) >= expected)
             partitions = spread(topic, alive(asking))
             # Its settings first: the brokers read them when they are told of the topic.
             asking.put(f"/config/topics/{topic.name}", said(config=dict(topic.configs)))
@@ -93,11 +93,11 @@ class ZooKeeperAdmin:
         """Each partition's first replica shall lead. Returns when the controller has taken it up."""
         if not places:
             return
-        wanted = [{"topic": topic, "partition": number} for topic, number in places]
+        expected = [{"topic": topic, "partition": number} for topic, number in places]
 
         def elect(asking: Asking) -> None:
             asking.wait(
-                "an election that is under way", lambda: asking.create(ELECTION, said(partitions=wanted))
+                "an election that is under way", lambda: asking.create(ELECTION, said(partitions=expected))
             )
             asking.wait("the controller to hold the election", lambda: asking.stat(ELECTION) is None)
 
@@ -115,7 +115,7 @@ class ZooKeeperAdmin:
             raise DeployError(f"{', '.join(cancelled)}: a move that has begun cannot be taken back here")
         if not targets:
             return
-        wanted = [
+        expected = [
             {"topic": topic, "partition": number, "replicas": list(to or ())}
             for (topic, number), to in sorted(targets.items())
         ]
@@ -123,7 +123,7 @@ class ZooKeeperAdmin:
         def move(asking: Asking) -> None:
             asking.wait(
                 "the moves before to be complete",
-                lambda: asking.create(REASSIGN, said(partitions=wanted)),
+                lambda: asking.create(REASSIGN, said(partitions=expected)),
             )
 
         self._session.ask(move, timeout_s)

@@ -37,8 +37,8 @@ def parsed(path: str, data: bytes) -> Any:
     """Raises DeployError for what is no JSON."""
     try:
         return orjson.loads(data)
-    except orjson.JSONDecodeError as wrong:
-        raise DeployError(f"ZooKeeper: {path} holds no JSON: {data[:80]!r}") from wrong
+    except orjson.JSONDecodeError as error:
+        raise DeployError(f"ZooKeeper: {path} holds no JSON: {data[:80]!r}") from error
 
 
 def cluster_state(asking: Asking) -> ClusterState:
@@ -81,10 +81,10 @@ def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicl
     """Every state of the topic's partitions. ``host``: of the server whose clock it is."""
     changes: list[Change] = []
     for one, nodes in states(all_written, topic_path(topic)):
-        found = _STATE.fullmatch(one.path)
-        if found is None or one.data is None:
+        match = _STATE.fullmatch(one.path)
+        if match is None or one.data is None:
             continue
-        partition = int(found[1])
+        partition = int(match[1])
         assigned = nodes.get(topic_path(topic))
         replicas = (
             parsed(topic_path(topic), assigned.data)["partitions"] if assigned and assigned.data else {}

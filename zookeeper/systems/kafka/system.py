@@ -143,11 +143,11 @@ class KafkaOnZooKeeper(KafkaNodes):
         super().start(node)
 
     def _await_first_controller(self) -> None:
-        wanted = {node.node_id for node in self.controllers}
+        expected = {node.node_id for node in self.controllers}
 
         def chosen(asking: Asking) -> None:
             asking.wait(
-                f"broker {sorted(wanted)} to be the controller",
+                f"broker {sorted(expected)} to be the controller",
                 lambda: asking.stat(CONTROLLER) is not None,
             )
 

@@ -20,8 +20,8 @@ def modes(fleet: Fleet, servers: Sequence[Node], timeout_s: float) -> dict[int, 
         return {}
     with ThreadPoolExecutor(max_workers=len(servers), thread_name_prefix="ensemble") as pool:
         answers = pool.map(lambda one: _asked(fleet, one, "srvr", timeout_s), servers)
-        found = {node.node_id: _MODE.search(said) for node, said in zip(servers, answers, strict=True)}
-    return {node_id: mode[1] for node_id, mode in found.items() if mode}
+        result = {node.node_id: _MODE.search(said) for node, said in zip(servers, answers, strict=True)}
+    return {node_id: mode[1] for node_id, mode in result.items() if mode}
 
 
 def _asked(fleet: Fleet, server: Node, word: str, timeout_s: float) -> str:
@@ -29,8 +29,8 @@ def _asked(fleet: Fleet, server: Node, word: str, timeout_s: float) -> str:
     try:
         with fleet.entered():
             made = socket.create_connection((server.host.address, server.port), timeout=timeout_s)
-    except FleetError as wrong:
-        raise DeployError(f"the fleet's network cannot be entered: {wrong}") from wrong
+    except FleetError as error:
+        raise DeployError(f"the fleet's network cannot be entered: {error}") from error
     except OSError:
         return ""
     said = bytearray()

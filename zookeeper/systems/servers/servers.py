@@ -19,10 +19,10 @@ ZOOKEEPER_JVM = ("-Xms32m", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSeri
 def installed(store: Store, mend: str) -> Release:
     """The server's release. ``store``: ZooKeeper's own. ``mend``: what to do where there is none. Raises
     DeployError."""
-    found = store.find(VERSION)
-    if found is None:
+    result = store.find(VERSION)
+    if result is None:
         raise DeployError(f"ZooKeeper {VERSION} is not installed on this machine: {mend}")
-    return found
+    return result
 
 
 def main(config_path: str) -> Sequence[str]:

@@ -49,10 +49,10 @@ class Asking:
     def children(self, path: str) -> list[str]:
         """Returns the names of the children; empty where there is no such node."""
         try:
-            found: list[str] = self._client.get_children_async(path).get(timeout=self.left_s)
+            result: list[str] = self._client.get_children_async(path).get(timeout=self.left_s)
         except NoNodeError:
             return []
-        return found
+        return result
 
     def get(self, path: str) -> bytes | None:
         """Returns the node's data; None when there is no such node."""
@@ -61,13 +61,13 @@ class Asking:
     def all_of(self, paths: Sequence[str]) -> list[bytes | None]:
         """The data of each, asked all at once."""
         asked = [self._client.get_async(path) for path in paths]
-        found: list[bytes | None] = []
+        result: list[bytes | None] = []
         for one in asked:
             try:
-                found.append(one.get(timeout=self.left_s)[0])
+                result.append(one.get(timeout=self.left_s)[0])
             except NoNodeError:
-                found.append(None)
-        return found
+                result.append(None)
+        return result
 
     def stat(self, path: str) -> Any:
         """kazoo's ZnodeStat; None when there is no such node."""
@@ -135,9 +135,9 @@ class Session:
                         "it runs, and has a majority of its servers"
                     ) from passing
                 time.sleep(PAUSE_S)
-            except KazooException as wrong:
-                said = str(wrong) or type(wrong).__name__
-                raise DeployError(f"ZooKeeper at {self._servers} refused: {said}") from wrong
+            except KazooException as error:
+                said = str(error) or type(error).__name__
+                raise DeployError(f"ZooKeeper at {self._servers} refused: {said}") from error
 
     def end(self, session_id: int, password: bytes, timeout_s: float) -> None:
         """End another's session: who knows its id and password may take it over, and close it. Raises
@@ -187,8 +187,8 @@ class Session:
         try:
             with self._fleet.entered():
                 live: threading.Event = client.start_async()
-        except FleetError as wrong:
-            raise DeployError(f"the fleet's network cannot be entered: {wrong}") from wrong
+        except FleetError as error:
+            raise DeployError(f"the fleet's network cannot be entered: {error}") from error
         return client, live
 
 

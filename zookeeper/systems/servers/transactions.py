@@ -64,8 +64,8 @@ def fetch(fleet: Fleet, servers: Sequence[Node]) -> list[Written]:
             try:
                 folder = f"{data_dir(server.host)}/version-2"
                 files = fleet.remote(server.host).get_tree(folder, Path(scratch), patterns=("log.*",))
-            except FleetError as wrong:
-                raise DeployError(f"{server.host.name}: its transaction log: {wrong}") from wrong
+            except FleetError as error:
+                raise DeployError(f"{server.host.name}: its transaction log: {error}") from error
             for file in files:
                 for txn in _txns(file.read_bytes()):
                     txns.setdefault(txn.zxid, txn)
@@ -177,7 +177,7 @@ def save(all_written: Iterable[Written], server: Node, file: Path) -> None:
 def load(file: Path) -> list[Written]:
     """Raises OSError; ValueError or KeyError for what ``save`` has not written."""
     with file.open("rb") as opened:
-        found = [orjson.loads(line) for line in opened]
+        result = [orjson.loads(line) for line in opened]
     return [
         Written(
             one["zxid"],
@@ -188,7 +188,7 @@ def load(file: Path) -> list[Written]:
             one["session"],
             one["ephemeral"],
         )
-        for one in found
+        for one in result
     ]
 
 

@@ -135,8 +135,8 @@ class WracklineOnZooKeeper(WracklineSystem):
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
         if cancelled := [f"{topic}-{number}" for (topic, number), to in targets.items() if to is None]:
             raise DeployError(f"{', '.join(cancelled)}: a move that has begun cannot be taken back here")
-        wanted = {place: to for place, to in targets.items() if to is not None}
-        self._session.ask(lambda asking: reassign(asking, wanted), timeout_s)
+        expected = {place: to for place, to in targets.items() if to is not None}
+        self._session.ask(lambda asking: reassign(asking, expected), timeout_s)
 
     def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
         return self._session.ask(reassignments, timeout_s)
@@ -165,9 +165,9 @@ class WracklineOnZooKeeper(WracklineSystem):
         folder = into / first.host.name
         try:
             written = transactions.fetch(self.fleet, self.zookeepers)
-        except DeployError as wrong:
+        except DeployError as error:
             with (folder / node_files.MISSING).open("a") as missing:
-                missing.write(f"transactions: {wrong}\n")
+                missing.write(f"transactions: {error}\n")
         else:
             transactions.save(written, first, folder / transactions.TRANSACTIONS)
 
@@ -178,13 +178,13 @@ class WracklineOnZooKeeper(WracklineSystem):
         file = collected / name / transactions.TRANSACTIONS
         try:
             written = transactions.load(file)
-        except (OSError, ValueError, KeyError) as wrong:
-            raise DeployError(f"{file}: ZooKeeper's transactions cannot be read: {wrong}") from wrong
+        except (OSError, ValueError, KeyError) as error:
+            raise DeployError(f"{file}: ZooKeeper's transactions cannot be read: {error}") from error
         return znodes.chronicle(written, name, topic)
 
 
 def _cluster_state(asking: Asking) -> ClusterState:
     try:
         return cluster_state(asking)
-    except ValueError as wrong:
-        raise DeployError(f"ZooKeeper: a node of the cluster holds what is no id: {wrong}") from wrong
+    except ValueError as error:
+        raise DeployError(f"ZooKeeper: a node of the cluster holds what is no id: {error}") from error

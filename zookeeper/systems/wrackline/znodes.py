@@ -104,8 +104,8 @@ def raise_level(asking: Asking, wanted: int) -> str:
     """Raises the level as an administrator does, who looks first at what each broker of the cluster says
     that it supports. Returns why it may not be; empty: it is done."""
     members = to_ids(asking.get(BROKERS) or b"")
-    found = {node: asking.get(levels(node)) for node in members}
-    supported = {node: to_levels(data) for node, data in found.items() if data is not None}
+    result = {node: asking.get(levels(node)) for node in members}
+    supported = {node: to_levels(data) for node, data in result.items() if data is not None}
     refusal = lacks_level(members, supported, wanted)
     if not refusal and wanted >= WITH_CONTROLLER:
         refusal = _no_hand_over(asking)
@@ -152,10 +152,10 @@ def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicl
     ``host``: of the server whose clock it is."""
     changes: list[Change] = []
     for one, nodes in states(all_written, f"{TOPICS}/{topic}"):
-        found = _NODE.fullmatch(one.path)
-        if found is None:
+        match = _NODE.fullmatch(one.path)
+        if match is None:
             continue
-        partition = int(found[1])
+        partition = int(match[1])
         own = [nodes.get(f"{TOPICS}/{topic}/{partition}/{name}") for name in _OF_A_PARTITION]
         state = _partition(topic, partition, *(None if node is None else node.data for node in own))
         if state.replicas:

@@ -65,10 +65,10 @@ class Brokers:
         timeout_ms = draft.config.session_timeout_ms
         rules = draft.rules.registration
         stale = [seen for seen in self._watched(draft) if rules.expired(seen[0], now_ms, timeout_ms)]
-        found = list(draft.image.partitions())
+        result = list(draft.image.partitions())
         for broker in rules.to_fence(stale):
             stale_view = draft.rules.switches.fences_from_stale_image
-            partitions = found if stale_view else list(draft.image.partitions())
+            partitions = result if stale_view else list(draft.image.partitions())
             self._fence(draft, draft.image.brokers[broker], partitions)
 
     def _watched(self, draft: Draft) -> Iterator[tuple[float, NodeId]]:

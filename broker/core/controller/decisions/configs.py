@@ -109,18 +109,18 @@ def write_defaults(draft: Draft) -> None:
     """Cluster-wide topic defaults live in the log, so that brokers and controller agree on them. The file of
     whoever becomes the active controller says what they are."""
     config = draft.config
-    wanted = {
+    expected = {
         **config.topic_defaults,
         "min.insync.replicas": str(config.min_insync_replicas),
         "unclean.leader.election.enable": "true" if config.unclean_leader_election else "false",
     }
     if draft.rules.switches.has_elr:
-        wanted[RECOVERY_STRATEGY] = config.unclean_recovery_strategy.value
+        expected[RECOVERY_STRATEGY] = config.unclean_recovery_strategy.value
     known = dict(draft.image.configs.get(CLUSTER_DEFAULTS, {}))
     before = _effective_min_isrs(draft)
-    for key in sorted(known.keys() | wanted.keys()):
-        if known.get(key) != wanted.get(key):
-            draft.add(ConfigRecord(*CLUSTER_DEFAULTS, key, wanted.get(key)))
+    for key in sorted(known.keys() | expected.keys()):
+        if known.get(key) != expected.get(key):
+            draft.add(ConfigRecord(*CLUSTER_DEFAULTS, key, expected.get(key)))
     if draft.records:
         _settle(draft, before)
 

@@ -51,12 +51,12 @@ def update_features(draft: Draft, request: UpdateFeaturesRequest) -> UpdateFeatu
         {voter: draft.controllers.get(voter, NOT_SAID) for voter in voters},
         _remembered(draft),
     )
-    for wanted in request.updates:
-        if why := draft.rules.features.refusal(wanted, now):
+    for expected in request.updates:
+        if why := draft.rules.features.refusal(expected, now):
             return UpdateFeaturesResponse(ErrorCode.invalid_update_version, why)
-    for wanted in () if request.validate_only else request.updates:
-        if wanted.level != draft.image.level:
-            draft.add(FeatureLevelRecord(wanted.name, wanted.level))
+    for expected in () if request.validate_only else request.updates:
+        if expected.level != draft.image.level:
+            draft.add(FeatureLevelRecord(expected.name, expected.level))
             _reconsider_leaderless(draft)
     return UpdateFeaturesResponse()
 

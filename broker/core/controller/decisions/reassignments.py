@@ -29,8 +29,8 @@ def alter_reassignments(
     draft: Draft, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
     """Each partition of its own; the last word counts where one is named twice."""
-    wanted = {item.tp: item for item in request.partitions}
-    return AlterPartitionReassignmentsResponse(tuple(_alter(draft, item) for item in wanted.values()))
+    expected = {item.tp: item for item in request.partitions}
+    return AlterPartitionReassignmentsResponse(tuple(_alter(draft, item) for item in expected.values()))
 
 
 def _alter(draft: Draft, wanted: Reassignment) -> PartitionOutcome:

@@ -174,17 +174,17 @@ def create_partitions(draft: Draft, request: CreatePartitionsRequest) -> CreateP
     """More partitions for topics that exist; the ones there are stay as they are."""
     times = Counter(wanted.topic for wanted in request.topics)
     results = []
-    for wanted in {wanted.topic: wanted for wanted in request.topics}.values():
+    for expected in {wanted.topic: wanted for wanted in request.topics}.values():
         try:
-            if times[wanted.topic] > 1:
-                raise TopicRefused(ErrorCode.invalid_request, f"topic {wanted.topic!r} asked for twice")
-            topic, assignment = _check_more(draft, wanted)
+            if times[expected.topic] > 1:
+                raise TopicRefused(ErrorCode.invalid_request, f"topic {expected.topic!r} asked for twice")
+            topic, assignment = _check_more(draft, expected)
         except TopicRefused as refused:
-            results.append(TopicOutcome(wanted.topic, refused.error, str(refused)))
+            results.append(TopicOutcome(expected.topic, refused.error, str(refused)))
             continue
         if not request.validate_only:
             _add_partitions(draft, topic.topic_id, assignment, len(topic.partitions))
-        results.append(TopicOutcome(wanted.topic))
+        results.append(TopicOutcome(expected.topic))
     return CreatePartitionsResponse(tuple(results))
 
 
