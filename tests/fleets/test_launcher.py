@@ -357,12 +357,14 @@ def test_ctrl_c_is_one_line(set_up: Path) -> None:
 
 
 def pytest_in(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the tests in a folder, with the hooks of ours."""
+    """Runs the tests in a folder, with the hooks of ours. The tally of the suite that runs this is not
+    theirs."""
+    inherited = {name: value for name, value in os.environ.items() if name != "WRACK_TALLY"}
     shutil.copy(ROOT / "tests/conftest.py", folder)
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
         cwd=folder,
-        env={**os.environ, **environment},
+        env={**inherited, **environment},
         capture_output=True,
         text=True,
         timeout=360,

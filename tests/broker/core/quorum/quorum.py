@@ -20,6 +20,19 @@ FAST = {
 }
 
 
+class InvariantViolated(AssertionError):
+    """A step of the quorum broke an invariant."""
+
+
+class StrictChecker(Checker):
+    """Ends the run at the first violation."""
+
+    def __call__(self, world: World, step: StepRecord) -> None:
+        super().__call__(world, step)
+        if self.found:
+            raise InvariantViolated(str(self.violations[0]))
+
+
 class Quorum(World):
     def __init__(
         self,
@@ -44,7 +57,7 @@ class Quorum(World):
         self.epochs: dict[int, int] = {}
         """By controller."""
         super().__init__(seed, options)
-        self.checker = Checker(self, strict=True)
+        self.checker = StrictChecker(self)
         self.observers += [self.checker, self._note]
 
     @property

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.broker.core.quorum.quorum import FAST, Quorum
+from tests.broker.core.quorum.quorum import FAST, InvariantViolated, Quorum
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest
 from wrackline.broker.model.messages.metadata import (
@@ -18,7 +18,6 @@ from wrackline.broker.model.messages.metadata import (
 from wrackline.broker.model.messages.requests import FetchRequest, Refused
 from wrackline.broker.model.types import METADATA
 from wrackline.broker.rules.leadership.raft import RaftRole
-from wrackline.simulator.invariants.checker import InvariantViolated
 from wrackline.simulator.world.world import StepRecord, World
 
 FETCH_TIMEOUT_MS = FAST["quorum_fetch_timeout_ms"]

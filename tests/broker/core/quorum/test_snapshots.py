@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.broker.core.quorum.quorum import Quorum
+from tests.broker.core.quorum.quorum import InvariantViolated, Quorum
 from tests.broker.core.quorum.test_random import torment
 from wrackline.broker.model.effects import Append, Effect, ResetLog, Send, Trace, WriteSnapshot
 from wrackline.broker.model.events import Event
@@ -20,7 +20,6 @@ from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.metadata.snapshot_format import read, write
 from wrackline.broker.model.types import METADATA, SnapshotId
-from wrackline.simulator.invariants.checker import InvariantViolated
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
 
