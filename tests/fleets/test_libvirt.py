@@ -114,7 +114,8 @@ def kill_an_owner_in_the_midst(name: str, state_root: Path, hypervisor: Libvirtd
     with subprocess.Popen(command) as owner:
         try:
             deadline = time.monotonic() + 60
-            while f"wl-{name}-n1" not in hypervisor.domains():
+            # The hypervisor names a domain before its process runs.
+            while not any(trace.startswith("process ") for trace in traces(name, state_root)):
                 assert time.monotonic() < deadline
                 assert owner.poll() is None
                 time.sleep(0.1)
