@@ -65,17 +65,18 @@ def _topics(spec: Sections) -> Iterator[str]:
     if spec.topics and not spec.workload.takes_topics:
         yield f"topics: the workload {spec.workload.name} uses one topic: give it as topic"
     first, *others = spec.every_topic
-    names: dict[str, str] = {}
+    names: set[str] = set()
+    metrics: dict[str, str] = {}
     for where, topic in _sections(spec):
-        metric = topic.name.replace(".", "_")
-        other = names.setdefault(metric, topic.name)
-        if other == topic.name and names.setdefault(f"name {topic.name}", where) != where:
+        other = metrics.setdefault(topic.name.replace(".", "_"), topic.name)
+        if topic.name in names:
             yield f"{where}.name: there is a topic {topic.name!r} already: give each one of its own"
         elif other != topic.name and spec.system.broker_names() is None:
             yield (
                 f"{where}.name: no broker takes {topic.name!r} beside {other!r}: '.' and '_' are one in the "
                 "names of metrics"
             )
+        names.add(topic.name)
     for number, topic in enumerate(others, 1):
         for name in OF_THE_RUN:
             if topic.configs.get(name) != first.configs.get(name):
