@@ -59,6 +59,7 @@ def producer(bootstrap: str, settings: Settings) -> dict[str, str]:
         "delivery.timeout.ms": str(client.message_timeout_ms),
         "request.timeout.ms": str(request_ms),
         "linger.ms": str(linger_ms),
+        "compression.type": client.compression,
         "max.block.ms": str(client.message_timeout_ms),
         "buffer.memory": str(BUFFER_BYTES),
     }

@@ -15,7 +15,7 @@ from wrackline.clients_java.producers import JavaProducer, JavaTransactionalProd
 from wrackline.workloads.clients.base import ClientError, GroupSettings, RefusedSetting, Settings, Unavailable
 from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.clients.store import ClientStore
-from wrackline.workloads.clients.versions import NEWEST, WITH_CLOSE_OPTIONS, line_of
+from wrackline.workloads.clients.versions import KAFKA_CLIENTS, NEWEST, WITH_CLOSE_OPTIONS
 
 PROBE_TXN_MS = 10_000
 _COORDINATOR = "org.apache.kafka.common.requests.FindCoordinatorRequest$CoordinatorType"
@@ -49,7 +49,7 @@ class Java:
         configs.producer("", settings)
         configs.consumer("", settings, isolation=None, group="")
         if settings.membership is not None:
-            newer = line_of(self._version) >= WITH_CLOSE_OPTIONS
+            newer = KAFKA_CLIENTS.line_of(self._version) >= WITH_CLOSE_OPTIONS
             configs.member("", settings, settings.membership, close_options=newer)
 
     def prepare(self, say: Callable[[str], None]) -> None:
@@ -66,7 +66,7 @@ class Java:
                         f"kafka-clients {self._version} is not installed on this machine: "
                         f"`wrackline get kafka --client {self._version}` does it"
                     )
-                _loaded[self._version] = Kafka(self._version, result.jars)
+                _loaded[self._version] = Kafka(self._version, result.files)
             return _loaded[self._version]
 
     def producer(self, bootstrap: str, settings: Settings) -> JavaProducer:

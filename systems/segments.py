@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from crc32c import crc32c
 
+from wrackline.systems import compression
 from wrackline.systems.base import ReplicaLog, StoredRecord
 from wrackline.systems.message_sets import MAGIC_AT, Malformed, Message, message
 
@@ -28,8 +29,6 @@ _SEGMENT_NAME = re.compile(r"^(\d{20})\.log$")
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_OFFSET = 12
 _CRC_START = 21
-_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
-_CODEC_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _CONTROL = 0x20
 NO_EPOCH = -1
@@ -121,20 +120,25 @@ def _old(view: memoryview, at: int, file: str) -> Batch:
 
 
 def records(batch: Batch, data: memoryview, *, file: str = "segment") -> Iterator[StoredRecord]:
-    """The records of one uncompressed batch; none for a control batch."""
+    """The records of one batch; none for a control batch. Raises SegmentError."""
     if batch.is_control and batch.message is None:
         return
-    codec = batch.attributes & _CODEC_MASK
-    if codec:
-        raise SegmentError(
-            f"{file}: the batch of offset {batch.base_offset} is compressed with "
-            f"{_CODECS.get(codec, f'codec {codec}')}, which this reader does not open: "
-            "produce with compression.type=none"
-        )
+    codec = batch.attributes & compression.MASK
     if (one := batch.message) is not None:
+        if codec:
+            raise SegmentError(
+                f"{file}: the message of offset {batch.base_offset} is compressed with "
+                f"{compression.NAMES.get(codec, f'codec {codec}')}, which this reader does not open: "
+                "produce with compression: none"
+            )
         yield StoredRecord(one.offset, NO_EPOCH, one.timestamp_ms, one.key, one.value)
         return
     at = _HEADER.size
+    if codec:
+        try:
+            data, at = memoryview(compression.opened(codec, bytes(data[at:]))), 0
+        except compression.Undecodable as wrong:
+            raise SegmentError(f"{file}: the batch of offset {batch.base_offset}: {wrong}") from wrong
     try:
         for _ in range(batch.count):
             record, at = _record(batch, data, at)

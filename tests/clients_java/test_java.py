@@ -44,6 +44,9 @@ def test_deadlines_of_a_producer() -> None:
     made = configs.producer("h:1", LogSpec(client=lingering, acks=1))
     assert (made["linger.ms"], made["request.timeout.ms"], made["retries"]) == ("500", "2500", "3")
     assert made["acks"] == "1"
+    assert made["compression.type"] == "none"
+    packed = ClientSettings(library="java", compression="zstd")
+    assert configs.producer("h:1", LogSpec(client=packed))["compression.type"] == "zstd"
     with pytest.raises(RefusedSetting, match="linger_ms 3000 leaves no time of message_timeout_ms 3000"):
         configs.producer("h:1", LogSpec(client=ClientSettings(library="java", linger_ms=3_000)))
 
@@ -187,7 +190,7 @@ def test_what_a_call_that_failed_says(
     ("given", "why"),
     [
         ({"library": "java", "librdkafka": {"debug": "broker"}}, "properties of another library"),
-        ({"version": "4.4.0"}, "version is that of kafka-clients"),
+        ({"version": "4.4.0"}, "version 4.4.0 is one of kafka-clients, which need library: java"),
         ({"library": "java", "version": "4.4"}, "is no version of kafka-clients"),
         ({"library": "java", "version": "2.8.0"}, r"3\.7\.0 is the oldest"),
     ],
@@ -238,7 +241,7 @@ def test_what_was_not_finished_is_not_installed_and_what_was_changed_is_told(tmp
     wrong = "0" * 64
     (folder / CLIENT).write_bytes(orjson.dumps({"sha256": {"a.jar": wrong}}))
     [found] = store.all()
-    assert found.jars == (folder / "a.jar",)
+    assert found.files == (folder / "a.jar",)
     with pytest.raises(Unavailable, match=r"a\.jar is not what was installed"):
         found.verify()
     assert store.remove("4.4.0")

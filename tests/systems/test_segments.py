@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import cramjam
 import pytest
 from crc32c import crc32c
 from hypothesis import given, settings
@@ -100,6 +101,46 @@ def test_a_control_batch_takes_its_offset_and_shows_no_record(tmp_path: Path) ->
     assert (found.leo, [one.offset for one in found.records], found.problem) == (5, [0, 1, 3, 4], None)
 
 
+def compressed(codec: int, pack: Callable[[bytes], bytes], count: int = 3) -> bytes:
+    """A batch as a client writes it, whose records are compressed."""
+    plain = simple(0, count)
+    out = bytearray(plain[:61] + pack(plain[61:]))
+    struct.pack_into(">i", out, 8, len(out) - 12)
+    struct.pack_into(">h", out, 21, codec)
+    struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))
+    return bytes(out)
+
+
+def snappy_java(data: bytes) -> bytes:
+    """Two blocks of a stream of snappy-java."""
+    blocks = [bytes(cramjam.snappy.compress_raw(part)) for part in (data[:7], data[7:])]
+    return b"\x82SNAPPY\0\0\0\0\1\0\0\0\1" + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+
+
+@pytest.mark.parametrize(
+    ("codec", "pack"),
+    [
+        (1, cramjam.gzip.compress),
+        (2, cramjam.snappy.compress_raw),
+        (2, snappy_java),
+        (3, cramjam.lz4.compress),
+        (4, cramjam.zstd.compress),
+    ],
+    ids=["gzip", "snappy of librdkafka", "snappy of Java", "lz4", "zstd"],
+)
+def test_a_compressed_batch_is_opened(tmp_path: Path, codec: int, pack: Callable[[bytes], bytes]) -> None:
+    segment(tmp_path, 0, compressed(codec, lambda data: bytes(pack(data))))
+    found = read(tmp_path)
+    assert (found.problem, [one.value for one in found.records]) == (None, [b"v0", b"v1", b"v2"])
+
+
+def spoilt(data: bytes) -> bytes:
+    """The first byte of the records is another, and the checksum knows."""
+    out = bytearray(flipped(data, 61))
+    struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))
+    return bytes(out)
+
+
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
@@ -113,9 +154,10 @@ def flipped(data: bytes, at: int) -> bytes:
         (simple(1), "offset 1 follows 1"),
         (flipped(simple(2), 16), "no v2 record batch at byte .* .magic 3"),
         (bytes(100), "no v2 record batch at byte .* .magic 0"),
-        (batch(2, [(1, None, b"a" * 300)], compression=1), "compressed with gzip"),
+        (spoilt(batch(2, [(1, None, b"a" * 300)], compression=1)), "the batch of offset 2: not gzip: "),
+        (batch(2, [(1, None, b"a")], attributes=5), "the batch of offset 2: there is no codec 5"),
     ],
-    ids=["crc", "torn batch", "torn header", "overlap", "magic", "zeros", "compressed"],
+    ids=["crc", "torn batch", "torn header", "overlap", "magic", "zeros", "not gzip", "no codec"],
 )
 def test_the_first_wrong_thing_ends_the_reading_and_is_told(tmp_path: Path, bad: bytes, problem: str) -> None:
     torn = "are there" in problem or "no whole" in problem  # what follows would be read as part of it

@@ -5,14 +5,23 @@ from __future__ import annotations
 
 import ctypes
 import re
+import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import confluent_kafka
 import pytest
 from pydantic import ValidationError
 
+from wrackline.workloads.clients.base import ClientError, Outgoing, RefusedSetting, Unavailable
+from wrackline.workloads.clients.librdkafka.binding import _loaded
+from wrackline.workloads.clients.libraries import make_library
 from wrackline.workloads.clients.properties import ALLOWED, refusal
 from wrackline.workloads.clients.settings import ClientSettings
+from wrackline.workloads.clients.store import CLIENT, VARIABLE, ClientStore
+from wrackline.workloads.clients.versions import LIBRDKAFKA
+from wrackline.workloads.log import LogSpec
 
 TELLING = re.compile(
     r"\b(paths?|files?|directory|command|executed|libraries|dlopen|URLs?|URI|endpoint|keytab|PEM|callback)\b",
@@ -82,6 +91,7 @@ def test_what_reaches_files_commands_or_other_machines_is_refused(properties: di
         ("bootstrap.servers", "the harness gives it itself"),
         ("enable.auto.commit", "the harness gives it itself"),
         ("acks", "give it as workload.acks"),
+        ("compression.type", "give it as workload.client.compression"),
         ("delivery.timeout.ms", "give it as workload.client.message_timeout_ms"),
         ("error_cb", "it is a function"),
         ("group.id", "no consumer group"),
@@ -92,6 +102,75 @@ def test_what_reaches_files_commands_or_other_machines_is_refused(properties: di
 def test_a_specification_that_sets_it_is_refused_with_the_reason(name: str, why: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(why)):
         ClientSettings(librdkafka={name: "x"})
+
+
+@pytest.fixture
+def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A version of confluent-kafka beside the one of this Python: a copy of it."""
+    package = Path(confluent_kafka.__file__).parent
+    folder = tmp_path / "librdkafka-2.99.0"
+    for one in (package, package.with_name("confluent_kafka.libs")):
+        shutil.copytree(one, folder / one.name)
+    module = folder / "confluent_kafka" / "__init__.py"
+    module.write_text(module.read_text() + '\n\ndef libversion():\n    return "2.99.0", 0\n')
+    (folder / CLIENT).write_text('{"sha256": {}}')
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    yield "2.99.0"
+    _loaded.pop("2.99.0", None)
+
+
+def test_another_version_is_loaded_beside_the_installed_one(second: str, mock_cluster: str) -> None:
+    """Its clients work, and what they raise is known as its own."""
+    settings = LogSpec(client=ClientSettings(version=second, compression="lz4"))
+    library = make_library(settings.client)
+    assert library.version == "2.99.0"
+    assert library.locate() != confluent_kafka.__file__
+    assert make_library(ClientSettings()).version == confluent_kafka.libversion()[0]
+    producer = library.producer(mock_cluster, settings)
+    [outcome] = producer.send("log", [Outgoing(0, b"k", b"v", 5)])
+    assert outcome.offset == 0
+    producer.close()
+    consumer = library.consumer(mock_cluster, settings)
+    assert consumer.ends("log", 0) == (0, 1)
+    with pytest.raises(ClientError):
+        consumer.ends("log", 99)
+    consumer.close()
+    with pytest.raises(RefusedSetting, match="batch.size"):
+        library.check(LogSpec(client=ClientSettings(version=second, librdkafka={"batch.size": "x"})))
+    assert confluent_kafka is sys.modules["confluent_kafka"]
+
+
+def test_a_version_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    library = make_library(ClientSettings(version="2.97.0"))
+    library.check(LogSpec())  # a run will fetch it
+    with pytest.raises(Unavailable, match=r"confluent-kafka 2\.97\.0 is not.*get kafka --librdkafka 2\.97\.0"):
+        library.producer("h:1", LogSpec(client=ClientSettings(version="2.97.0")))
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        ("2.4.0", "confluent-kafka 2.4.0 is too old: 2.5.0 is the oldest"),
+        ("2.8", "'2.8' is no version of confluent-kafka: give it in full, 2.8.0 for example"),
+    ],
+)
+def test_a_version_that_cannot_be_used_is_refused(version: str, why: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(why)):
+        ClientSettings(version=version)
+
+
+@pytest.mark.nightly
+def test_a_version_is_fetched_from_pypi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    library = make_library(ClientSettings(version="2.6.2"))
+    library.prepare(print)
+    assert library.version == "2.6.2"
+    ClientStore(package=LIBRDKAFKA).install("2.6.2").verify()
+    with pytest.raises(Unavailable, match=r"2\.98\.0 cannot be installed: No matching distribution"):
+        make_library(ClientSettings(version="2.98.0")).prepare(print)
+    assert [one.name for one in tmp_path.glob("librdkafka-*")] == ["librdkafka-2.6.2"]
+    _loaded.pop("2.6.2")
 
 
 def test_what_is_allowed_reaches_the_client() -> None:

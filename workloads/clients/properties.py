@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from wrackline.plugins.nearest import nearest
 
 _TIMES_AND_SIZES = """
-    batch.num.messages batch.size broker.address.ttl compression.codec compression.level compression.type
+    batch.num.messages batch.size broker.address.ttl compression.level
     connections.max.idle.ms fetch.error.backoff.ms fetch.max.bytes fetch.message.max.bytes fetch.min.bytes
     fetch.queue.backoff.ms max.in.flight max.in.flight.requests.per.connection max.partition.fetch.bytes
     message.copy.max.bytes message.max.bytes metadata.max.age.ms metadata.recovery.rebootstrap.trigger.ms
@@ -65,6 +65,8 @@ _KEYS: Mapping[str, str] = {
     "socket.timeout.ms": "workload.client.socket_timeout_ms",
     "linger.ms": "workload.client.linger_ms",
     "queue.buffering.max.ms": "workload.client.linger_ms",
+    "compression.codec": "workload.client.compression",
+    "compression.type": "workload.client.compression",
     "retries": "workload.client.retries",
     "message.send.max.retries": "workload.client.retries",
     "fetch.wait.max.ms": "workload.client.fetch_wait_max_ms",

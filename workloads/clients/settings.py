@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from wrackline.plugins.fields import MILLISECONDS, Strict, in_milliseconds
 from wrackline.workloads.clients.properties import ALLOWED, refusal
-from wrackline.workloads.clients.versions import checked
-
-
-def _known(version: str) -> str:
-    return checked(version) if version else version
+from wrackline.workloads.clients.versions import KAFKA_CLIENTS, LIBRDKAFKA, NEWEST
 
 
 class ClientSettings(Strict):
@@ -22,9 +18,12 @@ class ClientSettings(Strict):
     library: Literal["librdkafka", "java"] = "librdkafka"
     """What the clients are made with: confluent-kafka, which is librdkafka, or Kafka's own kafka-clients in a
     JVM."""
-    version: Annotated[str, AfterValidator(_known)] = ""
-    """Of kafka-clients, for ``library: java``; the version of the system where it is Apache Kafka, else the
-    newest that is known. confluent-kafka brings its librdkafka."""
+    version: str = ""
+    """With ``library: java`` that of kafka-clients: by default the version of the system where it is Apache
+    Kafka, else the newest that is known. With ``library: librdkafka`` that of confluent-kafka, which brings
+    the librdkafka of the same number: by default the one that Wrackline is installed with."""
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    """How producers compress their batches."""
     message_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 3_000
     """How long a record may take from being handed to the client to its delivery report."""
     request_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_500
@@ -71,8 +70,12 @@ class ClientSettings(Strict):
     def _of_one_library(self) -> Self:
         if self.library == "java" and self.librdkafka:
             raise ValueError("librdkafka: these are properties of another library than java; leave them out")
-        if self.library != "java" and self.version:
-            raise ValueError(f"version is that of kafka-clients; leave it out with library {self.library}")
+        if self.library == "java":
+            KAFKA_CLIENTS.check(self.version or NEWEST)
+        elif self.version:
+            if LIBRDKAFKA.line_of(self.version) >= (3, 0):
+                raise ValueError(f"version {self.version} is one of kafka-clients, which need library: java")
+            LIBRDKAFKA.check(self.version)
         return self
 
 

@@ -13,6 +13,7 @@ from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install, version_of
 from wrackline.systems.kafka.releases import NEWEST, parsed
 from wrackline.workloads.clients.store import ClientStore
+from wrackline.workloads.clients.versions import KAFKA_CLIENTS, LIBRDKAFKA, Package
 
 _BYTES_IN_MB = 1_000_000
 
@@ -27,6 +28,7 @@ _BYTES_IN_MB = 1_000_000
     help="A Maven repository (or a folder that is one) to ask before Maven Central; may be given again.",
 )
 @click.option("--client", is_flag=True, help="The library kafka-clients, not the server.")
+@click.option("--librdkafka", is_flag=True, help="The library librdkafka, as confluent-kafka brings it.")
 @click.option("--list", "listing", is_flag=True, help="List the versions that are installed.")
 @click.option("--verify", is_flag=True, help="With --list: look at the checksum of every jar.")
 @click.option(
@@ -36,6 +38,7 @@ def kafka_command(
     version: str | None,
     repositories: tuple[str, ...],
     client: bool,
+    librdkafka: bool,
     listing: bool,
     verify: bool,
     removing: bool,
@@ -50,6 +53,7 @@ def kafka_command(
       wrackline get kafka 4.4.0 --repository https://nexus.example.org/repository/maven-all/
       wrackline get kafka ~/Downloads/kafka_2.13-4.4.0.tgz
       wrackline get kafka --client 4.4.0               kafka-clients, for workload.client.library: java
+      wrackline get kafka --librdkafka 2.8.0           for workload.client.library: librdkafka, by pip
       wrackline get kafka --list
       wrackline get kafka --remove 3.9.2
 
@@ -62,6 +66,11 @@ def kafka_command(
     Versions lie in /var/lib/wrackline/kafka, which hosts see; WRACKLINE_KAFKA_DIR names another folder (not
     below /tmp, /var/tmp, /run, /root or /home). Exit code: 0, 2 wrong call, 4 it could not be installed.
     """
+    package = KAFKA_CLIENTS if client else LIBRDKAFKA if librdkafka else None
+    if client and librdkafka:
+        raise click.UsageError("--client and --librdkafka are two libraries; give one of them")
+    if librdkafka and version is None and not listing:
+        raise click.UsageError(f"name the VERSION of {LIBRDKAFKA.name}, {LIBRDKAFKA.newest} for example")
     if listing and (version or removing):
         raise click.UsageError("--list takes no VERSION, and lists all")
     if verify and not listing:
@@ -73,16 +82,16 @@ def kafka_command(
             raise click.UsageError(
                 "name the VERSION to remove; `wrackline get kafka --list` says which there are"
             )
-        return _remove(version, client)
-    return _install(version or NEWEST, repositories, client)
+        return _remove(version, package)
+    return _install(version or NEWEST, repositories, package)
 
 
-def _install(version: str, repositories: Sequence[str], client: bool) -> int:
+def _install(version: str, repositories: Sequence[str], package: Package | None) -> int:
     try:
         first = [repository_url(one) for one in repositories]
         given = Path(version)
-        if client:
-            return _install_client(version, first)
+        if package is not None:
+            return _install_client(version, package, first)
         tarball = given if given.is_file() else None
         expected = version_of(given) if tarball else version
         parsed(expected)
@@ -93,16 +102,16 @@ def _install(version: str, repositories: Sequence[str], client: bool) -> int:
     return 0
 
 
-def _install_client(version: str, repositories: Sequence[str]) -> int:
+def _install_client(version: str, package: Package, repositories: Sequence[str]) -> int:
     """Raises ValueError, Unavailable."""
-    result = ClientStore().install(version, repositories=repositories, say=progress)
-    click.echo(f"kafka-clients {result.version} is in {result.folder}")
+    result = ClientStore(package=package).install(version, repositories=repositories, say=progress)
+    click.echo(f"{package.name} {result.version} is in {result.folder}")
     return 0
 
 
 def _list(verify: bool) -> int:
     """The installed versions, oldest first, with their size, where they came from, and the Java that made the
-    archive of their classes; then ZooKeeper, and the versions of the client library."""
+    archive of their classes; then ZooKeeper, and the versions of the client libraries."""
     store = Store()
     releases = store.releases()
     for one in releases:
@@ -116,18 +125,19 @@ def _list(verify: bool) -> int:
         click.echo(f"{one.version:<8} {one.program}, in {one.folder}")
     if not releases:
         click.echo(f"none in {store.root}; `wrackline get kafka` installs {NEWEST}")
-    for library in ClientStore().all():
-        if verify:
-            library.verify()
-        click.echo(f"{library.version:<8} kafka-clients, in {library.folder}")
+    for package in (KAFKA_CLIENTS, LIBRDKAFKA):
+        for library in ClientStore(package=package).all():
+            if verify:
+                library.verify()
+            click.echo(f"{library.version:<8} {package.name}, in {library.folder}")
     return 0
 
 
-def _remove(version: str, client: bool) -> int:
-    if client:
-        if not ClientStore().remove(version):
-            raise click.UsageError(f"kafka-clients {version} is not installed")
-        click.echo(f"kafka-clients {version} is removed")
+def _remove(version: str, package: Package | None) -> int:
+    if package is not None:
+        if not ClientStore(package=package).remove(version):
+            raise click.UsageError(f"{package.name} {version} is not installed")
+        click.echo(f"{package.name} {version} is removed")
         return 0
     if not Store().remove(version):
         raise click.UsageError(

@@ -34,6 +34,7 @@ from wrackline.harness.run.live.warm import become_steady
 from wrackline.harness.run.live.watch import Watch
 from wrackline.harness.run.runner_events import Account, left_out_lines
 from wrackline.harness.specification.build import Parts, as_run, cluster_topic
+from wrackline.harness.specification.check import ask_clients
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.store import packed
@@ -147,6 +148,7 @@ class LiveRun:
         spec.fleet.prepare(self.progress.say)
         spec.system.prepare(self.progress.say)
         library_of(spec.workload).prepare(self.progress.say)
+        ask_clients(spec, spec.name)  # a library that has been fetched only now
 
     def bring_up(self) -> None:
         """The hosts, with nothing on them."""

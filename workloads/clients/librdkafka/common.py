@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 from wrackline.workloads.clients.base import ClientError, RefusedSetting, Settings
 
 log = logging.getLogger("wrackline.client")
 
-T = TypeVar("T")
 _COMMON: dict[str, Any] = {
     "socket.nagle.disable": True,
     "socket.keepalive.enable": True,
@@ -42,12 +42,13 @@ class Health:
         log.debug("%s", error)
 
 
-def made(kind: Callable[..., T], bootstrap: str, settings: Settings, own: Mapping[str, Any]) -> T:
-    """A client. ``own`` may hold a logger besides properties. Raises RefusedSetting."""
+def made(kafka: ModuleType, kind: str, bootstrap: str, settings: Settings, own: Mapping[str, Any]) -> Any:
+    """Makes a client; ``kind``: ``Producer`` or ``Consumer`` of ``kafka``. ``own`` may hold a logger besides
+    properties. Raises RefusedSetting."""
     client = {"bootstrap.servers": bootstrap, "socket.timeout.ms": settings.client.socket_timeout_ms}
     try:
-        return kind({**_COMMON, **client, "logger": log, **own, **settings.client.librdkafka})
-    except KafkaException as error:
+        return getattr(kafka, kind)({**_COMMON, **client, "logger": log, **own, **settings.client.librdkafka})
+    except kafka.KafkaException as error:
         raise RefusedSetting(" ".join(error.args[0].str().split())) from error
 
 
@@ -62,9 +63,9 @@ def error_of(error: KafkaError) -> ClientError:
 
 
 @contextmanager
-def in_our_words() -> Iterator[None]:
+def in_our_words(kafka: ModuleType) -> Iterator[None]:
     """Raises ClientError in the place of librdkafka's exceptions."""
     try:
         yield
-    except KafkaException as error:
+    except kafka.KafkaException as error:
         raise error_of(error.args[0]) from error

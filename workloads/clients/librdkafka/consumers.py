@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message, TopicPartition
-from confluent_kafka import Consumer as Handle
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
 from wrackline.workloads.clients.base import (
     Fetched,
     Polled,
     Settings,
 )
+from wrackline.workloads.clients.librdkafka.binding import binding
 from wrackline.workloads.clients.librdkafka.common import Health, error_of, in_our_words, made
 from wrackline.workloads.payload import NO_TIMESTAMP
 
@@ -76,14 +76,15 @@ class RdkafkaConsumer:
             "error_cb": self._health,
             **own,
         }
-        self._handle = made(Handle, bootstrap, settings, given)
+        self._kafka = binding(self._client.version)
+        self._handle = made(self._kafka, "Consumer", bootstrap, settings, given)
 
     @property
     def broken(self) -> bool:
         return self._health.broken
 
     def assign(self, topic: str, positions: Mapping[int, int]) -> None:
-        self._handle.assign([TopicPartition(topic, p, offset) for p, offset in positions.items()])
+        self._handle.assign(self._places(topic, positions))
 
     def poll(self, max_records: int | None = None, timeout_s: float | None = None) -> Polled:
         self._health.all_down = False
@@ -112,20 +113,24 @@ class RdkafkaConsumer:
         return Polled(records, error.name(), error.code() in POSITION_LOST, ended)
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
-        with in_our_words():
+        with in_our_words(self._kafka):
             low, high = self._handle.get_watermark_offsets(
-                TopicPartition(topic, partition), timeout=self._client.end_timeout_ms / 1e3, cached=False
+                self._kafka.TopicPartition(topic, partition), timeout=self._client.end_timeout_ms / 1e3, cached=False
             )
         return low, high
 
     def committed(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        asked = [TopicPartition(topic, partition) for partition in partitions]
-        with in_our_words():
+        asked = [self._kafka.TopicPartition(topic, partition) for partition in partitions]
+        with in_our_words(self._kafka):
             told = self._handle.committed(asked, timeout=self._client.end_timeout_ms / 1e3)
         for one in told:
             if one.error is not None:
                 raise error_of(one.error)
         return {one.partition: max(one.offset, -1) for one in told}
+
+    def _places(self, topic: str, offsets: Mapping[int, int], metadata: str = "") -> list[Any]:
+        make = self._kafka.TopicPartition
+        return [make(topic, partition, offset, metadata) for partition, offset in offsets.items()]
 
     def group_metadata(self) -> Any:
         """Returns what a transactional producer must know to commit offsets of this consumer's group."""

@@ -7,13 +7,14 @@ import re
 import time
 from collections.abc import Callable
 
-import confluent_kafka
-
 from wrackline.workloads.clients.base import ClientError, GroupSettings, Settings
+from wrackline.workloads.clients.librdkafka.binding import binding
 from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.clients.librdkafka.members import RdkafkaMember
 from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer, RdkafkaTransactionalProducer
 from wrackline.workloads.clients.settings import ClientSettings
+from wrackline.workloads.clients.store import ClientStore
+from wrackline.workloads.clients.versions import LIBRDKAFKA
 
 _SENT_END_TXN = re.compile(r"Sent EndTxnRequest \(v(\d+),")
 PROBE_S = 10.0
@@ -21,28 +22,38 @@ LOG_S = 2.0
 """How long after the transaction's end its log lines may still come."""
 
 
-def library(_: ClientSettings) -> Librdkafka:
-    """Makes the library; the entry point of the clients ``librdkafka``."""
-    return Librdkafka()
+def library(client: ClientSettings) -> Librdkafka:
+    """Makes the library in the version that the settings say; the entry point of the clients
+    ``librdkafka``."""
+    return Librdkafka(client.version)
 
 
 class Librdkafka:
     name = "librdkafka"
 
+    def __init__(self, version: str = "") -> None:
+        """``version``: of confluent-kafka; "": as it is installed with Wrackline."""
+        self._version = version
+
     @property
     def version(self) -> str:
-        return confluent_kafka.libversion()[0]
+        return str(binding(self._version).libversion()[0])
 
     def locate(self) -> str:
-        return str(confluent_kafka.__file__)
+        return str(binding(self._version).__file__)
 
     def check(self, settings: Settings) -> None:
-        """Make one client of each kind, which connects nowhere, and end it."""
+        """Make one client of each kind, which connects nowhere, and end it. A version that a run will fetch is
+        asked once it is there."""
+        if self._version and ClientStore(package=LIBRDKAFKA).find(self._version) is None:
+            return
         self.producer("", settings).close()
         self.consumer("", settings).close()
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        """confluent-kafka brings it."""
+        if self._version:
+            ClientStore(package=LIBRDKAFKA).install(self._version, say=say).verify()
+            binding(self._version)  # from the main thread
 
     def producer(self, bootstrap: str, settings: Settings) -> RdkafkaProducer:
         return RdkafkaProducer(bootstrap, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from wrackline.workloads.clients.base import GroupSettings, Listener, Membership, Settings
 from wrackline.workloads.clients.librdkafka.common import in_our_words, log
@@ -63,15 +63,15 @@ class RdkafkaMember(RdkafkaConsumer):
             self._handle.unassign()
 
     def commit(self, topic: str, offsets: Mapping[int, int]) -> None:
-        with in_our_words():
-            told = self._handle.commit(offsets=_places(topic, offsets), asynchronous=False)
+        with in_our_words(self._kafka):
+            told = self._handle.commit(offsets=self._places(topic, offsets), asynchronous=False)
             for one in told or ():
                 if one.error is not None:
-                    raise KafkaException(one.error)
+                    raise self._kafka.KafkaException(one.error)
 
     def commit_later(self, topic: str, offsets: Mapping[int, int]) -> None:
-        with in_our_words():
-            self._handle.commit(offsets=_places(topic, offsets, LATER), asynchronous=True)
+        with in_our_words(self._kafka):
+            self._handle.commit(offsets=self._places(topic, offsets, LATER), asynchronous=True)
 
     def _on_commit(self, error: KafkaError | None, told: Sequence[TopicPartition]) -> None:
         """Told of synchronous commits too, whose caller knows already."""
@@ -93,7 +93,3 @@ class RdkafkaMember(RdkafkaConsumer):
         log.debug("a member crashes")
         self._listener = None
         del self._handle
-
-
-def _places(topic: str, offsets: Mapping[int, int], metadata: str = "") -> list[TopicPartition]:
-    return [TopicPartition(topic, partition, offset, metadata) for partition, offset in offsets.items()]

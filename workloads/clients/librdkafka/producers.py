@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka import Producer as Handle
+from confluent_kafka import KafkaError, Message
 
 from wrackline.history.model import FAILED
 from wrackline.workloads.clients import outcomes
 from wrackline.workloads.clients.base import Consumer, Outgoing, Settings
+from wrackline.workloads.clients.librdkafka.binding import binding
 from wrackline.workloads.clients.librdkafka.common import Health, in_our_words, log, made
 from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.clients.outcomes import Outcome
@@ -30,12 +30,14 @@ class RdkafkaProducer(ProducerOfOperations):
             "message.timeout.ms": client.message_timeout_ms,
             "request.timeout.ms": client.request_timeout_ms,
             "linger.ms": client.linger_ms,
+            "compression.type": client.compression,
             "error_cb": self._health,
             **own,
         }
         if not settings.idempotence:
             given["retries"] = client.retries
-        self._handle = made(Handle, bootstrap, settings, given)
+        self._kafka = binding(client.version)
+        self._handle = made(self._kafka, "Producer", bootstrap, settings, given)
 
     @property
     def broken(self) -> bool:
@@ -57,7 +59,7 @@ class RdkafkaProducer(ProducerOfOperations):
                 )
             except BufferError:
                 pending.settle(place, Outcome(FAILED, "_QUEUE_FULL"))
-            except KafkaException as refusal:
+            except self._kafka.KafkaException as refusal:
                 error = refusal.args[0]
                 self._health.broken = self.broken or error.fatal()
                 pending.settle(place, outcomes.refused(error.name()))
@@ -65,7 +67,7 @@ class RdkafkaProducer(ProducerOfOperations):
     def serve(self, timeout_s: float) -> None:
         try:
             self._handle.poll(timeout_s)
-        except KafkaException as error:  # a fatal error is raised here; `error_cb` is not told of it
+        except self._kafka.KafkaException as error:  # a fatal error is raised here; `error_cb` is not told of it
             if not error.args[0].fatal():
                 raise
             self._health.broken = True
@@ -87,7 +89,7 @@ class RdkafkaProducer(ProducerOfOperations):
         self._handle.purge()
         try:
             self._handle.close()
-        except KafkaException as fatal:  # told once more what broke it
+        except self._kafka.KafkaException as fatal:  # told once more what broke it
             log.debug("%s", fatal)
 
 
@@ -107,25 +109,25 @@ class RdkafkaTransactionalProducer(RdkafkaProducer):
         del self._handle
 
     def init_transactions(self, timeout_s: float) -> None:
-        with in_our_words():
+        with in_our_words(self._kafka):
             self._handle.init_transactions(timeout_s)
 
     def begin_transaction(self) -> None:
-        with in_our_words():
+        with in_our_words(self._kafka):
             self._handle.begin_transaction()
 
     def send_offsets(
         self, topic: str, offsets: Mapping[int, int], consumer: Consumer, timeout_s: float
     ) -> None:
         assert isinstance(consumer, RdkafkaConsumer)
-        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-        with in_our_words():
+        places = [self._kafka.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        with in_our_words(self._kafka):
             self._handle.send_offsets_to_transaction(places, consumer.group_metadata(), timeout_s)
 
     def commit_transaction(self, timeout_s: float) -> None:
-        with in_our_words():
+        with in_our_words(self._kafka):
             self._handle.commit_transaction(timeout_s)
 
     def abort_transaction(self, timeout_s: float) -> None:
-        with in_our_words():
+        with in_our_words(self._kafka):
             self._handle.abort_transaction(timeout_s)
