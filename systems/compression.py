@@ -1,5 +1,5 @@
-"""The records of a compressed batch, opened: gzip, zstd and LZ4 frames, and of snappy either one raw block, as
-librdkafka writes it, or the stream of snappy-java. It shares no code with the broker that it judges.
+"""The records of a compressed batch, opened: gzip, zstd and LZ4 frames, and of snappy either one raw block,
+as librdkafka writes it, or the stream of snappy-java. It shares no code with the broker that it judges.
 """
 
 from __future__ import annotations

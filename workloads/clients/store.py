@@ -1,6 +1,6 @@
 """The versions of client libraries that are installed on this machine, each in a folder of its own: its files
-(jars of kafka-clients, by Maven; the wheel of confluent-kafka, by pip), and ``client.json``, written last, with
-the checksum of each.
+(jars of kafka-clients, by Maven; the wheel of confluent-kafka, by pip), and ``client.json``, written last,
+with the checksum of each.
 
 They lie beside the releases of the server, not in them: clients run on this machine alone, need a tenth of a
 server's jars, and may be of another version than the cluster.
@@ -102,7 +102,8 @@ class ClientStore:
         except OSError as error:
             what = f"{error.filename or self.root}: {error.strerror or error}"
             raise Unavailable(
-                f"{name} {version} cannot be installed: {what}; use sudo, or name another folder with {VARIABLE}"
+                f"{name} {version} cannot be installed: {what}; use sudo, or name another folder with "
+                f"{VARIABLE}"
             ) from error
 
     def _install(self, version: str, repositories: Sequence[str], say: Callable[[str], None]) -> Installed:
@@ -167,10 +168,12 @@ def _wheel(folder: Path, version: str, repositories: Sequence[str], say: Callabl
         check=False,
     )
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
-        why = lines[-1].removeprefix("ERROR: ") if lines else f"pip ended with {done.returncode}"
+        lines = done.stderr.splitlines()
+        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
+        why = errors[-1] if errors else f"pip ended with {done.returncode}"
         raise Unavailable(
-            f"confluent-kafka {version} cannot be installed: {why}; or copy the folder of another machine to {folder}"
+            f"confluent-kafka {version} cannot be installed: {why}; or copy the folder of another machine to "
+            f"{folder}"
         )
 
 

@@ -1,5 +1,5 @@
-"""confluent-kafka in the versions that are asked for. Each has its own modules and its own librdkafka, so several
-can be in one process; the one that Wrackline is installed with is ``import confluent_kafka``.
+"""confluent-kafka in the versions that are asked for. Each has its own modules and its own librdkafka, so
+several can be in one process; the one that Wrackline is installed with is ``import confluent_kafka``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def binding(version: str) -> ModuleType:
 
 
 def _load(folder: Path) -> ModuleType:
-    """Imports the package below the folder beside the one that is there under its name. Raises Unavailable."""
+    """Imports the package below the folder beside the one that has its name. Raises Unavailable."""
     kept = _of_package()
     sys.path.insert(0, str(folder))
     try:

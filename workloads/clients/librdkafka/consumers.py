@@ -115,7 +115,9 @@ class RdkafkaConsumer:
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
         with in_our_words(self._kafka):
             low, high = self._handle.get_watermark_offsets(
-                self._kafka.TopicPartition(topic, partition), timeout=self._client.end_timeout_ms / 1e3, cached=False
+                self._kafka.TopicPartition(topic, partition),
+                timeout=self._client.end_timeout_ms / 1e3,
+                cached=False,
             )
         return low, high
 

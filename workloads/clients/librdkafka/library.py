@@ -43,8 +43,8 @@ class Librdkafka:
         return str(binding(self._version).__file__)
 
     def check(self, settings: Settings) -> None:
-        """Make one client of each kind, which connects nowhere, and end it. A version that a run will fetch is
-        asked once it is there."""
+        """Make one client of each kind, which connects nowhere, and end it. A version that a run will
+        fetch is asked once it is there."""
         if self._version and ClientStore(package=LIBRDKAFKA).find(self._version) is None:
             return
         self.producer("", settings).close()

@@ -67,7 +67,7 @@ class RdkafkaProducer(ProducerOfOperations):
     def serve(self, timeout_s: float) -> None:
         try:
             self._handle.poll(timeout_s)
-        except self._kafka.KafkaException as error:  # a fatal error is raised here; `error_cb` is not told of it
+        except self._kafka.KafkaException as error:  # `error_cb` is not told of a fatal error
             if not error.args[0].fatal():
                 raise
             self._health.broken = True
@@ -120,7 +120,8 @@ class RdkafkaTransactionalProducer(RdkafkaProducer):
         self, topic: str, offsets: Mapping[int, int], consumer: Consumer, timeout_s: float
     ) -> None:
         assert isinstance(consumer, RdkafkaConsumer)
-        places = [self._kafka.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        place = self._kafka.TopicPartition
+        places = [place(topic, partition, offset) for partition, offset in offsets.items()]
         with in_our_words(self._kafka):
             self._handle.send_offsets_to_transaction(places, consumer.group_metadata(), timeout_s)
 
