@@ -142,6 +142,10 @@ ACKED_WITHOUT_OFFSET = -3
 """``offset`` of a record sent: acknowledged without an offset."""
 ABORTED_AS_MEANT = "aborted"
 """``error`` of a transaction that was aborted because the workload wanted it so, and not for a failure."""
+CRASHED_AS_MEANT = "_CRASHED"
+"""``error`` of a transaction whose producer was given up before its end, as the workload wanted it."""
+AS_MEANT = (ABORTED_AS_MEANT, CRASHED_AS_MEANT)
+"""Errors of operations that had the outcome they were meant to have."""
 UNASKED = frozenset({"assign", "subscribe", "commit", "committed", "drain"})
 """Kinds of operations that no rate asks for: they come along with others. So does what belongs to a
 transaction besides its sends."""

@@ -45,6 +45,7 @@ from kio.schema.incremental_alter_configs.v0.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.incremental_alter_configs.v0.response import IncrementalAlterConfigsResponse
+from kio.schema.init_producer_id.v3 import InitProducerIdRequest, InitProducerIdResponse
 from kio.schema.list_offsets.v2 import request as offsets_request
 from kio.schema.list_offsets.v2 import response as offsets_response
 from kio.schema.list_offsets.v5 import request as epoch_offsets_request
@@ -53,7 +54,7 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kio.schema.types import BrokerId, TopicName
+from kio.schema.types import BrokerId, TopicName, TransactionalId
 from kio.schema.unregister_broker.v0 import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
@@ -172,6 +173,17 @@ class Connection(Transport):
         answer = self.request(request, FindCoordinatorResponse)
         self._check(f"FindCoordinator({name})", answer)
         return int(answer.node_id)
+
+    def init_producer_id(self, transactional_id: str, *, transaction_timeout_s: float) -> tuple[int, int]:
+        """Returns the id and the epoch of the next producer of this transactional id, asked of its
+        coordinator. Whoever was its producer until now is fenced."""
+        request = InitProducerIdRequest(
+            transactional_id=TransactionalId(transactional_id),
+            transaction_timeout=duration(transaction_timeout_s),
+        )
+        answer = self.request(request, InitProducerIdResponse)
+        self._check(f"InitProducerId({transactional_id})", answer)
+        return int(answer.producer_id), int(answer.producer_epoch)
 
     def describe_topics(self, topics: Iterable[str] = ()) -> list[TopicMetadata]:
         """Describes topics by DescribeTopicPartitions, the only API that has the ELR, page by page: a topic

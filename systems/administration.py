@@ -3,7 +3,10 @@ features, moves of replicas, and brokers that are gone for good."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,15 +14,19 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.kafka_client.connection import PREFERRED, SAFE_DOWNGRADE, UNCLEAN, UPGRADE, Connection
 from wrackline.kafka_client.model import Outcome, ResourceType, Setting
-from wrackline.kafka_client.retry import RetryUntil
-from wrackline.kafka_client.transport import Rejected
+from wrackline.kafka_client.retry import RetryUntil, is_passing
+from wrackline.kafka_client.transport import ProtocolError, Rejected
 from wrackline.systems.base import DeployError, Node, Place, TopicSpec
+
+log = logging.getLogger(__name__)
 
 CHANGE_S = 3.0
 """How long one broker may take over a change."""
 QUESTION_S = 2.0
 """How long one broker may take to answer a question."""
 _FEATURE_S = 5.0
+_INIT_TXN_S = 60.0
+"""``transaction.timeout.ms`` of producers that make no transaction."""
 _DYNAMIC_SOURCES = (1, 2, 3)
 """Sources of a setting: given to the topic, to the broker, or to all brokers."""
 _NO_ELECTION = (ErrorCode.election_not_needed, ErrorCode.preferred_leader_not_available)
@@ -169,6 +176,43 @@ class Administrator(Reassigner):
         """Returns the node that coordinates this group or, by its transactional id, this transaction
         (``what``)."""
         return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
+
+    def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
+        """Asks for one producer after another of each transactional id until one has this epoch. The ids
+        have a thread and a connection each."""
+        deadline = time.monotonic() + timeout_s
+        with ThreadPoolExecutor(max(1, len(transactional_ids)), "epochs") as pool:
+            done = [pool.submit(self._use_epochs, one, epoch, deadline) for one in transactional_ids]
+        for each in done:
+            each.result()
+
+    def _use_epochs(self, name: str, epoch: int, deadline: float) -> None:
+        """Where the connection breaks, or the coordinator changes, it goes on with the next."""
+        now = -1
+
+        def bump(connection: Connection) -> int:
+            return connection.init_producer_id(name, transaction_timeout_s=_INIT_TXN_S)[1]
+
+        while now < epoch:
+            left = max(deadline - time.monotonic(), 0.01)
+            at = self.coordinator("transaction", name, timeout_s=left)
+            try:
+                with self._change.connect(self._node(at), CHANGE_S) as connection:
+                    while now < epoch and time.monotonic() < deadline:
+                        now = bump(connection)
+            except Rejected as refused:
+                if not is_passing(refused.error):
+                    raise DeployError(f"the cluster refused: {refused}") from refused
+            except ProtocolError as broken:
+                log.debug("%s", broken)
+            if now < epoch and time.monotonic() >= deadline:
+                raise DeployError(f"{name}: epoch {now} of {epoch} after the whole time for it")
+
+    def _node(self, node_id: int) -> Node:
+        for node in self._change.peers:
+            if node.node_id == node_id:
+                return node
+        raise DeployError(f"node {node_id} coordinates, and is none of the brokers that are known")
 
     @staticmethod
     def _level(connection: Connection, feature: str) -> int:

@@ -223,6 +223,10 @@ class Coordinated(Protocol):
         """The node that coordinates this group or, by its transactional id, this transaction (``what``).
         Raises DeployError when nobody answers in time, or it has none now."""
 
+    def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
+        """Asks for one producer after another of each transactional id until one has this epoch. Raises
+        DeployError."""
+
 
 @runtime_checkable
 class Internal(Protocol):

@@ -284,6 +284,9 @@ class ExternalSystem:
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
         return self.admin.coordinator(what, name, timeout_s=timeout_s)
 
+    def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
+        self.admin.use_epochs(transactional_ids, epoch, timeout_s=timeout_s)
+
     def describe_internal(self, topics: Collection[str]) -> None:
         self._asked().internal = tuple(topics)
 

@@ -74,6 +74,9 @@ class KafkaNodes(JvmNodes):
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
         return self._administrator.coordinator(what, name, timeout_s=timeout_s)
 
+    def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
+        self._administrator.use_epochs(transactional_ids, epoch, timeout_s=timeout_s)
+
     def describe_internal(self, topics: Collection[str]) -> None:
         self._client.internal = tuple(topics)
 

@@ -83,6 +83,8 @@ def coordinators(cluster: Cluster, asked: Connection) -> None:
     assert asked.find_coordinator("group", "readers") in cluster.brokers
     with pytest.raises(Rejected, match=r"FindCoordinator\(tx\) to 127\.0\.0\.1:\d+: "):
         asked.find_coordinator("transaction", "tx")
+    with pytest.raises(Rejected, match=r"InitProducerId\(tx\) to .*: transactional_id_authorization_failed"):
+        asked.init_producer_id("tx", transaction_timeout_s=60)
 
 
 def topics(cluster: Cluster, asked: Connection) -> None:
@@ -198,7 +200,7 @@ FAMILY: dict[Callable[[Cluster, Connection], None], str] = {
     versions: "api_versions newest",
     feature_levels: "features update_feature",
     brokers_and_controllers: "describe_cluster metadata named_controller active_controller",
-    coordinators: "find_coordinator",
+    coordinators: "find_coordinator init_producer_id",
     topics: "create_topic create_partitions delete_topic describe_topics cluster_state",
     offsets: "list_offset",
     settings: "describe_configs alter_configs",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wrackline.history.model import ABORTED_AS_MEANT, Event, Type
+from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, Event, Type
 from wrackline.workloads.log.tally import Tally
 
 
-def test_a_transaction_that_was_to_be_aborted_is_done() -> None:
+def test_a_transaction_that_was_to_be_aborted_or_to_crash_is_done() -> None:
     tally = Tally()
     tally.count(Event(1, Type.INVOKE, "send"))
     for kind, error in (
@@ -14,10 +14,11 @@ def test_a_transaction_that_was_to_be_aborted_is_done() -> None:
         (Type.FAIL, ABORTED_AS_MEANT),
         (Type.FAIL, "_TIMED_OUT"),
         (Type.INFO, "_TIMED_OUT"),
+        (Type.INFO, CRASHED_AS_MEANT),
     ):
         tally.count(Event(1, kind, "send", error=error))
     counts = tally.counts()
-    assert (counts.fail, counts.done, counts.operations) == (2, 2, 4)
+    assert (counts.fail, counts.done, counts.operations) == (2, 3, 5)
 
 
 def test_what_comes_along_with_a_transaction_is_not_what_the_rate_asks_for() -> None:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from tests.workloads.driving import Row, driven, recorded
 from wrackline.harness.specification.spec import SpecError, parse
-from wrackline.history.model import FAILED, UNKNOWN, Type
+from wrackline.history.model import CRASHED_AS_MEANT, FAILED, UNKNOWN, Type
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer
 from wrackline.workloads.pace import Slot
@@ -35,11 +35,13 @@ def slots(count: int) -> list[Slot]:
 
 
 def test_transactions_are_drawn_by_the_shares_that_were_asked_for() -> None:
-    spec = TxnSpec(aborts=0.25, offsets=0.75, partitions_per_txn=3, hold_ms=40, end_hold_ms=10)
+    spec = TxnSpec(aborts=0.25, offsets=0.75, crashes=0.1, partitions_per_txn=3, hold_ms=40, end_hold_ms=10)
     drawn = [draw(slot, spec, PARTITIONS) for slot in slots(2_000)]
     assert drawn == [draw(slot, spec, PARTITIONS) for slot in slots(2_000)]
     assert sum(one.end is End.ABORT for one in drawn) == pytest.approx(500, rel=0.15)
     assert sum(one.sends_offsets for one in drawn) == pytest.approx(1_500, rel=0.1)
+    assert sum(one.crashes for one in drawn) == pytest.approx(200, rel=0.25)
+    assert not any(draw(slot, TxnSpec(), PARTITIONS).crashes for slot in slots(2_000))
     assert {one.number for one in drawn} == set(range(2_000))
     for one in drawn:
         assert len(set(one.partitions)) == 3
@@ -214,6 +216,31 @@ def test_after_an_abort_the_consumer_goes_back(mock_cluster: str, tmp_path: Path
                 stands = {**stands, at: record["offset"] + 1}
             assert said["positions"] == stands
     assert went_back > 1
+
+
+def test_a_crashed_producer_asks_for_no_end_and_the_next_one_fences_it(
+    mock_cluster: str, tmp_path: Path
+) -> None:
+    spec = txn_spec(rate=60, workers=1, hold_ms=0, end_hold_ms=0, aborts=0.0, crashes=0.3)
+    with driven(
+        *(mock_cluster, tmp_path / "run", spec, PARTITIONS, 30),
+        tries=600,
+        stop_s=30,
+        until=lambda counts: counts.info > 3 and counts.ok.get("send", 0) > 3,
+    ):
+        pass
+    sends = [row for row in recorded(tmp_path / "run") if row["f"] == "send"]
+    crashed = [row for row in sends if row["error"] == CRASHED_AS_MEANT]
+    assert len(crashed) > 3
+    for row in crashed:
+        assert row["type"] == "info"
+        assert extra_of(row).keys() == {"txn"}  # nothing was asked for
+        assert all(record["offset"] == UNKNOWN for record in row["records"])
+    begun = [extra_of(row)["transactional_id"] for row in sends if row["type"] == "invoke"]
+    assert len(set(begun)) == 1
+    assert {row["process"] for row in crashed}.isdisjoint(
+        row["process"] for row in sends if row["type"] == "invoke" and row["index"] > crashed[-1]["index"]
+    )
 
 
 def test_the_clients_and_the_version_of_end_txn_are_on_record(mock_cluster: str, tmp_path: Path) -> None:

@@ -136,6 +136,11 @@ class ClientsSpec(Strict):
         return False
 
     @property
+    def epochs_before(self) -> int:
+        """Returns how many producer epochs of each transactional id are used before the clients begin."""
+        return 0
+
+    @property
     def topic_configs(self) -> dict[str, str]:
         """Settings of the topic, with Kafka's names, that the workload rests on; a specification cannot
         change them."""

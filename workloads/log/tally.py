@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from wrackline.history.model import ABORTED_AS_MEANT, ACKED_WITHOUT_OFFSET, UNASKED, Event, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, AS_MEANT, UNASKED, Event, Type
 from wrackline.history.offsets import Offsets
 
 
@@ -48,7 +48,7 @@ class Tally:
             else:
                 self._info += 1
             if event.f not in UNASKED and (event.f == "send" or "txn" not in (event.extra or {})):
-                self._done += event.type is Type.OK or event.error == ABORTED_AS_MEANT
+                self._done += event.type is Type.OK or event.error in AS_MEANT
             if event.f == "send":
                 for record in event.records:
                     self._acked += record.offset >= 0 or record.offset == ACKED_WITHOUT_OFFSET

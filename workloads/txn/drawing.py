@@ -8,7 +8,7 @@ from enum import StrEnum
 from wrackline.workloads.pace import Slot
 from wrackline.workloads.txn.spec import TxnSpec
 
-_ABORTS, _OFFSETS, _PARTITIONS, _HOLDS = 1, 2, 100, 200
+_ABORTS, _OFFSETS, _CRASHES, _PARTITIONS, _HOLDS = 1, 2, 3, 100, 200
 """Salts: each choice of a slot has its own."""
 
 
@@ -29,6 +29,8 @@ class Drawn:
     partitions: tuple[int, ...]
     polls: int
     sends_offsets: bool
+    crashes: bool
+    """Its producer is gone before it asks for the end."""
     holds_s: tuple[float, ...]
 
 
@@ -46,6 +48,7 @@ def draw(slot: Slot, spec: TxnSpec, partitions: int) -> Drawn:
         partitions=chosen,
         polls=spec.polls_per_txn,
         sends_offsets=_likely(slot, spec.offsets, _OFFSETS),
+        crashes=_likely(slot, spec.crashes, _CRASHES),
         holds_s=tuple(hold / 1e3 for hold in holds),
     )
 

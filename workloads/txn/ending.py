@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from wrackline.history.model import ABORTED_AS_MEANT, Type
+from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, Type
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.txn.drawing import End
 
@@ -37,6 +37,10 @@ class Ended:
         if self.asked is None or self.at_ns is None:
             return {}
         return {"asked": str(self.asked), "end_ns": self.at_ns}
+
+
+CRASHED = Ended(Type.INFO, None, None, CRASHED_AS_MEANT)
+"""The producer was gone before it asked for anything, as the workload wanted it."""
 
 
 class Endable(Protocol):

@@ -13,6 +13,8 @@ from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.log.spec import ClientsSpec
 
 Share = Annotated[float, Field(ge=0, le=1)]
+MOST_EPOCHS = 32_766
+"""The epoch after the last of these is never given to a client."""
 SPARE_MS = 100
 """librdkafka lets a request take so much longer than the transaction that it belongs to."""
 
@@ -62,6 +64,12 @@ class TxnSpec(ClientsSpec):
     """How often a transaction polls before it writes."""
     offsets: Share = 0.5
     """Share of the transactions that send the offsets of what was polled, after their writes."""
+    crashes: Share = 0
+    """Share of the transactions whose producer is gone before it asks for the end. The next producer of the
+    same transactional id fences it."""
+    epochs_used: Annotated[int, Field(ge=0, le=MOST_EPOCHS)] = 0
+    """So many producer epochs of each worker's transactional id are used up before the clients begin. A
+    producer id has 32,767 of them."""
     after_abort: Literal["rewind", "go-on"] = "rewind"
     """What a worker does with its consumer after an abort: ``rewind`` takes it back to where the transaction
     began, ``go-on`` leaves it where it is, as Kafka does (KAFKA-17582)."""
@@ -130,6 +138,10 @@ class TxnSpec(ClientsSpec):
     @property
     def rewinds(self) -> bool:
         return self.after_abort == "rewind"
+
+    @property
+    def epochs_before(self) -> int:
+        return self.epochs_used
 
     @property
     def contiguous(self) -> bool:

@@ -29,7 +29,7 @@ from wrackline.workloads.log.processes import (
 from wrackline.workloads.pace import Slot
 from wrackline.workloads.payload import encode
 from wrackline.workloads.txn.drawing import Drawn, draw
-from wrackline.workloads.txn.ending import Ended, end
+from wrackline.workloads.txn.ending import CRASHED, Ended, end
 from wrackline.workloads.txn.spec import TxnSpec
 
 READY_S = 5.0
@@ -93,15 +93,17 @@ class Worker(Process):
         self._flush(txn, producer)
         self._send_offsets(txn, producer, consumer)
         self._hold(txn, producer, drawn.holds_s[-1])
-        ended = end(
+        self._complete(txn, ended := CRASHED if drawn.crashes else self._end(txn, producer))
+        self._go_on(ended, before)
+
+    def _end(self, txn: _Open, producer: TransactionalProducer) -> Ended:
+        return end(
             producer,
-            drawn.end,
+            txn.drawn.end,
             txn.gave_up,
             now_ns=self.context.recorder.now_ns,
             timeout_s=self._spec.transaction_timeout_ms / 1e3,
         )
-        self._complete(txn, ended)
-        self._go_on(ended, before)
 
     def _consume(self, txn: _Open, consumer: Consumer) -> None:
         for _ in range(txn.drawn.polls):

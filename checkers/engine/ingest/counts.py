@@ -20,14 +20,15 @@ from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.facts import Count, Gap, each_group, grouped
 from wrackline.checkers.inputs.row_groups import FAIL, INFO, OK, Batch, Names, Operations
 from wrackline.checkers.inputs.table import NONE, Bools, C, Ints, Table, concatenated, constant
-from wrackline.history.model import ABORTED_AS_MEANT, UNASKED
+from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, UNASKED
 
 BUCKETS = 50.0
 """Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""
 _SHIFT = 512
 """Added to buckets, so that none is negative; 0 stands for no latency."""
-ABORTED = 0
-"""The kind of an operation that failed as it was meant to: no operation has that of an invocation."""
+ABORTED, CRASHED = 0, INFO + 1
+"""The kinds of operations that failed, or whose end is unknown, as they were meant to: no operation has that
+of an invocation."""
 _COUNTED = {"ok": OK, "fail": FAIL, "info": INFO}
 PERCENTS = (50, 95, 99)
 """Of the latencies of a whole period."""
@@ -49,7 +50,7 @@ class Key(Table[C]):
     second: C
     """When it was done, or invoked where it was not."""
     kind: C
-    """OK, FAIL or INFO; ABORTED."""
+    """OK, FAIL or INFO; ABORTED or CRASHED."""
     asked: C
     """1: a client was asked to do it, apart from a transaction."""
     f: C
@@ -62,7 +63,7 @@ class Key(Table[C]):
         return key
 
 
-_BITS = Key(bucket=12, spans=1, segment=14, second=24, kind=2, asked=1, f=8)
+_BITS = Key(bucket=12, spans=1, segment=14, second=24, kind=3, asked=1, f=8)
 
 
 def _unpacked(key: Ints) -> Key[Ints]:
@@ -98,13 +99,15 @@ class Counts:
         milliseconds = np.maximum(taken / 1e6, 1e-3)
         bucket = np.where(operations.kind == OK, np.rint(np.log(milliseconds) * BUCKETS) + _SHIFT, 0)
         segment = np.searchsorted(edges, operations.invoke_ns, "right")
-        aborted = (operations.kind == FAIL) & (operations.error == names["error"].number(ABORTED_AS_MEANT))
+        error = names["error"]
+        aborted = (operations.kind == FAIL) & (operations.error == error.number(ABORTED_AS_MEANT))
+        crashed = (operations.kind == INFO) & (operations.error == error.number(CRASHED_AS_MEANT))
         asked = ~np.isin(operations.f, [f.number(name) for name in UNASKED])
         asked &= (operations.f == f.number("send")) | (batch.events.txn[operations.event] == 0)
         key = Key(
             f=operations.f,
             asked=asked.astype(np.int64),
-            kind=np.where(aborted, ABORTED, operations.kind),
+            kind=np.where(aborted, ABORTED, np.where(crashed, CRASHED, operations.kind)),
             second=done // 1_000_000_000,
             segment=segment,
             spans=(segment != np.searchsorted(edges, done, "right")).astype(np.int64),
@@ -326,6 +329,7 @@ def _grouped(
         kinds, n = keys.kind[some], rows.n[some]
         said: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
         said["fail"] += int(n[kinds == ABORTED].sum())
+        said["info"] += int(n[kinds == CRASHED].sum())
         if maximum:
             said |= _quantiles(keys.bucket[some], n)
             ok = kinds == OK
@@ -333,7 +337,7 @@ def _grouped(
         else:
             asked = keys.asked[some] == 1
             said["begun"] = int(n[asked].sum())
-            said["done"] = int(n[asked & ((kinds == OK) | (kinds == ABORTED))].sum())
+            said["done"] = int(n[asked & np.isin(kinds, (OK, ABORTED, CRASHED))].sum())
         result.append((int(keys.f[some[0]]), int(by[some[0]]), said))
     return result
 

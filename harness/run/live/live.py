@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -42,7 +42,7 @@ from wrackline.history.wording import partition_label
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
-from wrackline.systems.base import ClusterState, DeployError, Featured
+from wrackline.systems.base import ClusterState, Coordinated, DeployError, Featured
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.external.external_cluster import ExternalCluster
 from wrackline.workloads.clients.base import Unavailable
@@ -54,6 +54,8 @@ log = logging.getLogger(__name__)
 GUIDED_S = 90.0
 """How long a guided schedule may go on after the main phase's own time."""
 STEP_S = 0.25
+EPOCHS_S, EPOCH_S = 60.0, 0.02
+"""How long it may take to use up the epochs of a transactional id: at least, and each."""
 TEAR_DOWN = "tear down"
 
 
@@ -207,6 +209,7 @@ class LiveRun:
             enter=self.parts.fleet.entered,
         )
         self.workload = self.watch.workload = workload
+        self._use_epochs(workload.transactional_ids)
         self.observer.start()
         nemesis = (kind or Nemesis)(
             self.plan,
@@ -233,6 +236,19 @@ class LiveRun:
             self._stop_workload(workload, patience_s)
         if workload.failure is not None:
             raise RecordingFailed(workload.failure)
+
+    def _use_epochs(self, transactional_ids: Sequence[str]) -> None:
+        """Lets transactions begin near the end of their producers' epochs, where the specification says
+        so."""
+        if epochs := self.spec.workload.epochs_before:
+            assert isinstance(self.parts.system, Coordinated)
+            self.progress.status(f"using up {epochs:,} epochs of each transactional id", of="epochs")
+            began, timeout_s = time.monotonic(), EPOCHS_S + epochs * EPOCH_S
+            self.parts.system.use_epochs(transactional_ids, epochs - 1, timeout_s=timeout_s)
+            self.progress.say(
+                f"{epochs:,} epochs of {len(transactional_ids)} transactional ids used up in "
+                f"{time.monotonic() - began:.1f} s"
+            )
 
     @contextmanager
     def _disturbed(self, workload: Workload, nemesis: Nemesis, deaths: Deaths) -> Iterator[bool]:

@@ -14,7 +14,7 @@ from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.plan import judge
 from wrackline.checkers.verdict.measures.load import load_of_main
 from wrackline.checkers.verdict.measures.metrics import Outcomes
-from wrackline.history.model import ABORTED_AS_MEANT, FAILED, Type
+from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, FAILED, UNKNOWN, Type
 
 RATE = "asked rate reached before the first fault"
 
@@ -59,7 +59,10 @@ def test_what_it_was_aborted_for_is_read_from_the_history(tmp_path: Path) -> Non
         history.invoke_send(1, value)
         kind = Type.OK if error is None else Type.FAIL
         history.complete_send(1, (value, value if error is None else FAILED), kind=kind, error=error)
-    assert counted(history, tmp_path)["send"] == Outcomes(ok=1, fail=3, info=0, begun=4, done=3)
+    for process, error in ((2, CRASHED_AS_MEANT), (3, "_TIMED_OUT")):
+        history.invoke_send(process, 10 + process)
+        history.complete_send(process, (10 + process, UNKNOWN), kind=Type.INFO, error=error)
+    assert counted(history, tmp_path)["send"] == Outcomes(ok=1, fail=3, info=2, begun=6, done=4)
 
 
 def test_what_comes_along_with_a_transaction_is_not_what_the_rate_asks_for(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -17,6 +18,7 @@ from wrackline.harness.run.live.outcome import CannotRecord, Outcome
 from wrackline.history import read_info
 from wrackline.history.model import DIED, PlanInfo
 from wrackline.nemesis.heal import NemesisError
+from wrackline.workloads.log.spec import ClientsSpec
 
 
 def loaded(outcome: Outcome) -> Run:
@@ -40,6 +42,22 @@ def test_a_run_that_went_well_lacks_nothing(stage: Stage) -> None:
     assert unmet(run) == {}
     assert run.info.plan == PlanInfo(1.0)
     assert run.course.files == dict.fromkeys(("n1", "n2", "n3", "c1"), ("broker.log",))
+
+
+def test_epochs_are_used_up_before_the_clients_begin(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def use_epochs(names: Sequence[str], epoch: int, *, timeout_s: float) -> None:
+        asked.append((list(names), epoch, timeout_s >= 60, list(stage.trail)))
+
+    for name, method in (("use_epochs", use_epochs), ("coordinator", use_epochs)):
+        monkeypatch.setattr(stage.system, name, method, raising=False)
+    monkeypatch.setattr(ClientsSpec, "epochs_before", 9)
+    stage.run()
+    [(names, epoch, patient, trail)] = asked
+    assert (names, epoch, patient) == ([], 8, True)
+    assert "topic" in trail
+    assert "faults" not in trail
 
 
 def test_clients_are_stopped_before_anything_is_read_though_healing_failed(
