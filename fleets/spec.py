@@ -67,6 +67,9 @@ class FleetSpec(Strict):
     """The controllers run beside brokers, on the first of their hosts, in one process with each."""
     spares: Annotated[int, Field(ge=0), Most(MOST_MADE_HERE - 1, _MORE)] = 0
     """Hosts with a broker that is not started: the fault ``add-broker`` does."""
+    spare_controllers: Annotated[int, Field(ge=0, le=4)] = 0
+    """Hosts with a controller that is not started, after the others: c4, ...; the fault ``add-controller``
+    does. For systems whose quorum can change."""
     zookeeper: Annotated[Literal[0, 1, 3, 5], NoBoolean] = 0
     """How many ZooKeeper servers there are, on hosts z1, z2, ...; several are an ensemble. For systems that
     keep their metadata there: Apache Kafka up to 2.8."""
@@ -112,12 +115,18 @@ class FleetSpec(Strict):
         return tuple(f"{kind}{number}" for number in range(1, self.controllers + 1))
 
     @property
+    def spare_controller_hosts(self) -> tuple[str, ...]:
+        first = self.controllers + 1
+        return tuple(f"c{number}" for number in range(first, first + self.spare_controllers))
+
+    @property
     def zookeeper_hosts(self) -> tuple[str, ...]:
         return tuple(f"z{number}" for number in range(1, self.zookeeper + 1))
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        every = (*self.broker_hosts, *self.spare_hosts, *self.controller_hosts, *self.zookeeper_hosts)
+        controllers = (*self.controller_hosts, *self.spare_controller_hosts)
+        every = (*self.broker_hosts, *self.spare_hosts, *controllers, *self.zookeeper_hosts)
         return tuple(dict.fromkeys(every))
 
     @model_validator(mode="before")

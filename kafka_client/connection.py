@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from kio.schema.add_raft_voter.v0.request import AddRaftVoterRequest, Listener
+from kio.schema.add_raft_voter.v0.response import AddRaftVoterResponse
 from kio.schema.alter_partition_reassignments.v0.request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -28,6 +30,8 @@ from kio.schema.describe_cluster import v1 as describe_controllers
 from kio.schema.describe_cluster.v0 import DescribeClusterRequest, DescribeClusterResponse
 from kio.schema.describe_configs.v1.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v1.response import DescribeConfigsResponse
+from kio.schema.describe_quorum.v2 import DescribeQuorumResponse
+from kio.schema.describe_quorum.v2 import request as quorum_request
 from kio.schema.describe_topic_partitions.v0 import DescribeTopicPartitionsResponse
 from kio.schema.describe_topic_partitions.v0.request import (
     Cursor,
@@ -54,11 +58,12 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from kio.schema.remove_raft_voter.v0 import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kio.schema.types import BrokerId, TopicName, TransactionalId
 from kio.schema.unregister_broker.v0 import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
-from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64, u16
 from kio.static.protocol import RequestPayload
 
 from wrackline.kafka_client import metadata
@@ -68,11 +73,15 @@ from wrackline.kafka_client.model import (
     Outcome,
     PartitionState,
     Place,
+    Quorum,
     Reassignment,
     ResourceType,
     Setting,
     TopicMetadata,
     TopicSpec,
+    Voter,
+    directory_text,
+    directory_uuid,
 )
 from wrackline.kafka_client.transport import HungUp, ProtocolError, Rejected, Response, Transport
 
@@ -85,6 +94,7 @@ _CONTROLLERS = 2
 """The endpoint type of DescribeCluster that stands for controllers (KIP-919)."""
 _SET, _DELETE = 0, 1
 UPGRADE, SAFE_DOWNGRADE = 1, 2
+_METADATA_TOPIC = TopicName("__cluster_metadata")
 _KEY_TYPES = {"group": 0, "transaction": 1}
 
 Result = TypeVar("Result")
@@ -223,6 +233,48 @@ class Connection(Transport):
     def unregister_broker(self, node_id: int) -> None:
         """Makes the cluster forget a broker that was stopped."""
         self._ask(UnregisterBrokerRequest(broker_id=BrokerId(node_id)), UnregisterBrokerResponse)
+
+    # --- the controller quorum ----------------------------------------------------------------------------
+
+    def describe_quorum(self) -> Quorum:
+        """Returns the quorum's voters and observers with the ids of their disks' folders (KIP-853)."""
+        place = quorum_request.TopicData(
+            topic_name=_METADATA_TOPIC,
+            partitions=(quorum_request.PartitionData(partition_index=i32(0)),),
+        )
+        answer = self._ask(quorum_request.DescribeQuorumRequest(topics=(place,)), DescribeQuorumResponse)
+        quorum = self._first("DescribeQuorum", [one for topic in answer.topics for one in topic.partitions])
+
+        def voters(replicas: Iterable[Any]) -> tuple[Voter, ...]:
+            ids = ((int(one.replica_id), one.replica_directory_id) for one in replicas)
+            return tuple(sorted(Voter(node_id, directory_text(folder)) for node_id, folder in ids))
+
+        return Quorum(
+            int(quorum.leader_id),
+            int(quorum.leader_epoch),
+            voters(quorum.current_voters),
+            voters(quorum.observers),
+        )
+
+    def add_voter(self, voter: Voter, listener: tuple[str, str, int], *, timeout_s: float) -> None:
+        """Asks for one more voter, which must run. ``listener``: name, address and port of its own."""
+        name, host, port = listener
+        request = AddRaftVoterRequest(
+            cluster_id=None,
+            timeout=duration(timeout_s),
+            voter_id=i32(voter.node_id),
+            voter_directory_id=directory_uuid(voter.directory),
+            listeners=(Listener(name=name, host=host, port=u16(port)),),
+        )
+        self._ask(request, AddRaftVoterResponse, f"add voter {voter}")
+
+    def remove_voter(self, voter: Voter) -> None:
+        request = RemoveRaftVoterRequest(
+            cluster_id=None,
+            voter_id=i32(voter.node_id),
+            voter_directory_id=directory_uuid(voter.directory),
+        )
+        self._ask(request, RemoveRaftVoterResponse, f"remove voter {voter}")
 
     # --- topics -------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -56,6 +57,40 @@ class ClusterState:
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         return self._by_place.get((topic, partition))
+
+
+class Voter(NamedTuple):
+    """A member of a controller quorum that can change: with another disk it is another voter (KIP-853)."""
+
+    node_id: int
+    directory: str
+    """The id of its disk's folder as Kafka writes it: 16 bytes in base64url, 22 characters."""
+
+    def __str__(self) -> str:
+        return f"{self.node_id}-{self.directory}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The controller quorum, as its leader reports it."""
+
+    leader: int
+    epoch: int
+    voters: tuple[Voter, ...]
+    observers: tuple[Voter, ...]
+
+    def voter(self, node_id: int) -> Voter | None:
+        return next((one for one in self.voters if one.node_id == node_id), None)
+
+
+def directory_text(directory: UUID | None) -> str:
+    """Returns the id of a folder as Kafka writes it; None stands for the one of zeros."""
+    return base64.urlsafe_b64encode((directory or UUID(int=0)).bytes).decode().rstrip("=")
+
+
+def directory_uuid(text: str) -> UUID:
+    """Raises ValueError for what is no id of a folder."""
+    return UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))
 
 
 @dataclass(frozen=True, slots=True)

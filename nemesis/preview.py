@@ -17,7 +17,7 @@ from wrackline.nemesis.guided.steps import Aim, GuidedStep
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import ONCE, GuidedSpec
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.words import SPARE, hosts_named, plain, settled_by_seed
+from wrackline.nemesis.targets.words import SPARE, SPARES, hosts_named, plain, settled_by_seed
 from wrackline.systems.base import ClusterState, Node, PartitionState
 
 LATE_S = 3.0
@@ -39,7 +39,7 @@ class Others:
 def foreseen(plan: Plan, nodes: Sequence[Node]) -> Mapping[str, tuple[str, ...] | None]:
     """Hosts by the fault's id; None where only the run can tell."""
     known: dict[str, tuple[str, ...] | None] = {}
-    spares = [node.host.name for node in nodes if node.spare]
+    spares = {role: _spares(role, nodes) for role in SPARES}
     growing = [one for one in plan.faults if one.spec.fault in ONCE]
     around: list[PlannedFault] = []  # begun by then, and not surely over: of weeks these are few
     coming = deque(plan.faults)
@@ -48,8 +48,8 @@ def foreseen(plan: Plan, nodes: Sequence[Node]) -> Mapping[str, tuple[str, ...] 
             around.append(coming.popleft())
         around = [one for one in around if not _ended(one, fault.at_s)]
         role = fault.spec.target
-        if role == SPARE:
-            known[fault.id] = (spares.pop(0),) if spares else None
+        if role in SPARES:
+            known[fault.id] = (spares[role].pop(0),) if spares[role] else None
         elif hosts_named(role) and plain(role) == role:
             known[fault.id] = hosts_named(role)
         elif settled_by_seed(role) or hosts_named(role):
@@ -58,6 +58,10 @@ def foreseen(plan: Plan, nodes: Sequence[Node]) -> Mapping[str, tuple[str, ...] 
         else:
             known[fault.id] = None
     return known
+
+
+def _spares(role: str, nodes: Sequence[Node]) -> list[str]:
+    return [node.host.name for node in nodes if node.spare and node.is_broker == (role == SPARE)]
 
 
 def _settled(
@@ -106,14 +110,15 @@ def _ended(one: PlannedFault, at_s: float) -> bool:
 def _idle(
     fault: PlannedFault, others: Others, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
 ) -> Sequence[frozenset[str]]:
-    """The spare hosts whose brokers may not have joined when this fault chooses, in every way it may be."""
-    spares = [node.host.name for node in nodes if node.spare]
-    ways = [frozenset(spares)]
+    """The spare hosts whose nodes may not have joined when this fault chooses, in every way it may be."""
+    spares = _spares(SPARE, nodes)
+    every = frozenset(node.host.name for node in nodes if node.spare)
+    ways = [every]
     for other in others.growing:
         if other is fault or other.at_s > fault.at_s:
             continue
         # What replaces a broker is the first spare that is left; a broker that is added is the target itself.
-        joined = frozenset(known.get(other.id) or ()) & set(spares) or frozenset(spares[:1])
+        joined = frozenset(known.get(other.id) or ()) & every or frozenset(spares[:1])
         spares = [host for host in spares if host not in joined]
         after = [way - joined for way in ways]
         ways = after if other.at_s + LATE_S <= fault.at_s else [*ways, *after]

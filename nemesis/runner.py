@@ -45,7 +45,7 @@ from wrackline.nemesis.stage import Canaries, Hold, Recording, Stage
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
 from wrackline.nemesis.targets.words import (
-    SPARE,
+    SPARES,
     coordinator_of,
     internal_topic_of,
     needs_ensemble,
@@ -220,7 +220,7 @@ class Nemesis:
             try:
                 hosts = resolve(role, now, planned.pick)
                 self._last = hosts
-                if role == SPARE:
+                if role in SPARES:
                     self._stage.spares.remove(*hosts)
                 return hosts
             except TargetError:

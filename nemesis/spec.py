@@ -38,8 +38,13 @@ Range = Annotated[tuple[SomeSeconds, SomeSeconds], Lax]
 LaneName = Annotated[
     str, Like(r"^[a-z][a-z0-9-]{0,19}$", "use a-z, 0-9 and -, a letter first, up to 20 characters")
 ]
-ONCE = ("add-broker", "replace-broker")
-"""Faults that use a spare host up, and cannot be drawn at random."""
+ONCE: Mapping[str, str] = {
+    "add-broker": "spares",
+    "replace-broker": "spares",
+    "add-controller": "spare_controllers",
+}
+"""Faults that use a spare host up, and cannot be drawn at random -> the key of ``fleet`` that says how many
+such hosts there are."""
 
 
 @dataclass(frozen=True, slots=True)

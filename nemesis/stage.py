@@ -21,7 +21,7 @@ from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
 from wrackline.nemesis.executor import StepExecutor, clients_of, hosts_of
-from wrackline.nemesis.faults.admin_steps import AdminStep
+from wrackline.nemesis.faults.admin_steps import AdminStep, JoinQuorum
 from wrackline.nemesis.faults.host_steps import (
     CopyDisk,
     DropPageCache,
@@ -127,7 +127,7 @@ class Stage:
         self.spares = [node.host.name for node in system.nodes if node.spare]
         """Hosts that no fault has chosen to join yet."""
         self.idle = set(self.spares)
-        """Hosts whose broker has not joined."""
+        """Spare hosts whose node has not joined."""
         self._recorder = recorder
         self._hosts = hosts_of(fleet, system)
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
@@ -274,7 +274,7 @@ class Stage:
                 owed = self._kept_undo.pop(step.host, [])
                 problems += [problem for one in owed if (problem := self._attempt(one).error)]
                 return StepResult(step, cut=cut, canary=canary, error="; ".join(problems) or None)
-            case Join():
+            case Join() | JoinQuorum():
                 done = self._executor.carry_out(step)
                 self.idle.discard(step.host)
                 return done

@@ -13,7 +13,7 @@ from dataclasses import replace
 from kio.schema.errors import ErrorCode
 
 from wrackline.kafka_client.connection import PREFERRED, SAFE_DOWNGRADE, UNCLEAN, UPGRADE, Connection
-from wrackline.kafka_client.model import Outcome, ResourceType, Setting
+from wrackline.kafka_client.model import Outcome, Quorum, ResourceType, Setting, Voter
 from wrackline.kafka_client.retry import RetryUntil, is_passing
 from wrackline.kafka_client.transport import ProtocolError, Rejected
 from wrackline.systems.base import DeployError, Node, Place, TopicSpec
@@ -161,7 +161,7 @@ class Administrator(Reassigner):
 
         return self._change(f"look for {topic}", look, timeout_s)
 
-    # --- brokers, groups, features ------------------------------------------------------------------------
+    # --- brokers and groups -------------------------------------------------------------------------------
 
     def unregister(self, node_id: int, *, timeout_s: float) -> None:
         """The cluster forgets a broker that was stopped. One that it does not know is no error."""
@@ -213,6 +213,25 @@ class Administrator(Reassigner):
             if node.node_id == node_id:
                 return node
         raise DeployError(f"node {node_id} coordinates, and is none of the brokers that are known")
+
+    # --- the controller quorum ----------------------------------------------------------------------------
+
+    def quorum(self, *, timeout_s: float) -> Quorum:
+        """Returns the quorum as its leader reports it."""
+        return self._change("describe the quorum", Connection.describe_quorum, timeout_s)
+
+    def add_voter(self, voter: Voter, listener: tuple[str, str, int], *, timeout_s: float) -> None:
+        """Asks for one more voter, as long as the quorum says that it may be one later."""
+
+        def add(connection: Connection) -> None:
+            connection.add_voter(voter, listener, timeout_s=CHANGE_S)
+
+        self._change(f"add voter {voter}", add, timeout_s)
+
+    def remove_voter(self, voter: Voter, *, timeout_s: float) -> None:
+        self._change(f"remove voter {voter}", lambda one: one.remove_voter(voter), timeout_s)
+
+    # --- features -----------------------------------------------------------------------------------------
 
     @staticmethod
     def _level(connection: Connection, feature: str) -> int:

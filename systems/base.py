@@ -14,7 +14,9 @@ from wrackline.fleets.base import Host
 from wrackline.kafka_client.model import ClusterState as ClusterState
 from wrackline.kafka_client.model import PartitionState as PartitionState
 from wrackline.kafka_client.model import Place as Place
+from wrackline.kafka_client.model import Quorum as Quorum
 from wrackline.kafka_client.model import TopicSpec as TopicSpec
+from wrackline.kafka_client.model import Voter as Voter
 from wrackline.systems.metadata_changes import Chronicle
 
 if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
@@ -38,7 +40,7 @@ class Node:
     controller_port: int | None = None
     """Where the controller of a combined node listens."""
     spare: bool = False
-    """A broker that is installed and not started: it joins while the run goes on, if it does."""
+    """It is installed and not started: it joins while the run goes on, if it does."""
     replication_port: int | None = None
     """Where other nodes ask a broker; None: where clients do."""
 
@@ -318,6 +320,31 @@ class Levelled(Protocol):
     def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
         """Asks for a higher level of a feature. Why the cluster refuses it, in its words; empty: it is
         done."""
+
+
+@runtime_checkable
+class Voting(Protocol):
+    """A system whose controllers can join and leave the quorum while it runs (KIP-853), besides all else.
+    Every error is a DeployError."""
+
+    @property
+    def joins_by_itself(self) -> bool:
+        """Tells whether a controller that runs becomes a voter without being asked for (KIP-1186)."""
+
+    def quorum(self, *, timeout_s: float) -> Quorum:
+        """Returns the quorum as its leader reports it."""
+
+    def voter_on(self, node: Node) -> Voter:
+        """Returns the voter that the node is, or would be, by its own disk."""
+
+    def add_voter(self, node: Node, *, timeout_s: float) -> None:
+        """Asks the quorum to take the node, which must run, and asks again while it refuses for now."""
+
+    def remove_voter(self, voter: Voter, *, timeout_s: float) -> None: ...
+
+    def renew_disk(self, node: Node) -> None:
+        """Empties the data folder of a controller that is down, and formats it anew: under another id, and as
+        one that is no voter yet."""
 
 
 @runtime_checkable

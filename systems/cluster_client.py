@@ -57,11 +57,13 @@ class ClusterClient:
         controller_port: int = 9093,
         active: Callable[[Connection], int] = Connection.named_controller,
         *,
+        electorate: Callable[[], Collection[int] | None] = lambda: None,
         question: Callable[[Connection], ClusterState] | None = None,
         dial: Callable[[str, int, float], Connection] | None = None,
     ) -> None:
         """``voters``: the id each controller's host has in the quorum, when there are several.
         ``active``: asks one of several controllers who is active, by its id in the quorum.
+        ``electorate``: the controllers of whom most must agree who is active; None for all of them.
         ``question``: what a broker is asked about the cluster; by default all its topics, and of the internal
         ones those of ``internal``. ``dial``: connects to an address and a port
         within so many seconds, where plain TCP is not enough; raises ProtocolError."""
@@ -70,6 +72,7 @@ class ClusterClient:
         self._controllers = tuple(controllers)
         self._nodes_of = {voters[node.host.name]: node.node_id for node in controllers} if voters else {}
         self._controller_port = controller_port
+        self._electorate = electorate
         self._dial = dial or (lambda host, port, timeout_s: Connection(host, port, timeout_s=timeout_s))
         self.internal: Collection[str] = ()
         ask = question or (lambda one: one.cluster_state(internal=self.internal))
@@ -137,7 +140,10 @@ class ClusterClient:
         """Asks all brokers at once and merges their answers: the freshest state of each partition wins."""
         deadline = time.monotonic() + timeout_s
         waiting: dict[Future[ClusterState], Node] = {asker.ask(): asker.node for asker in self._askers}
-        votes = [voter.ask() for voter in self._voters]
+        electorate = self._electorate()
+        votes = [
+            voter.ask() for voter in self._voters if electorate is None or voter.node.node_id in electorate
+        ]
         answers: list[ClusterState] = []
         problems: list[str] = []
         while waiting and (left := deadline - time.monotonic()) > 0:

@@ -33,6 +33,8 @@ class Layout:
     """Of the run; before there is one, its name."""
     zookeeper: tuple[str, ...] = ()
     """Hosts of ZooKeeper servers."""
+    spare_controllers: tuple[str, ...] = ()
+    """Hosts whose controller is installed and not started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,10 @@ class SystemSpec(Strict):
     def without_levels(self) -> str | None:
         """Returns why the cluster has no features whose level could be raised; None when it has some."""
         return f"the features of system {self.kind} have no levels"
+
+    def without_voters(self) -> str | None:
+        """Returns why no controller can join or leave the quorum while it runs; None when they can."""
+        return f"the controllers of system {self.kind} are the same from beginning to end"
 
     def topic_of(self, test_id: str, topic: str) -> str:  # noqa: ARG002
         """Returns the name of a run's topic in the cluster."""

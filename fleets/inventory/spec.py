@@ -150,7 +150,7 @@ class InventorySpec(FleetSpec):
         """Returns the logins by our names of the hosts. Raises InventoryError."""
         inventory = read(Path(self.inventory).expanduser())
         carriers = (*self.broker_hosts, *self.spare_hosts)
-        apart = [] if self.combined else list(self.controller_hosts)
+        apart = [*([] if self.combined else self.controller_hosts), *self.spare_controller_hosts]
         taken = self._members(inventory, BROKERS, len(carriers), [])
         taken += self._members(inventory, CONTROLLERS, len(apart), taken)
         taken += self._members(inventory, ZOOKEEPER, self.zookeeper, taken)

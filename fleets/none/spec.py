@@ -26,6 +26,8 @@ class NoFleetSpec(FleetSpec):
     """There is nothing to combine."""
     spares: Literal[0] = 0
     """There are none."""
+    spare_controllers: Literal[0] = 0
+    """There are none."""
     zookeeper: Literal[0] = 0
     """There is none."""
 

@@ -266,5 +266,5 @@ def _load(spec: Spec) -> LoadAhead:
 
 def _role(node: Node) -> str:
     if node.spare:
-        return "spare broker"
+        return f"spare {' and '.join(sorted(node.roles))}"
     return " and ".join(sorted(node.roles))

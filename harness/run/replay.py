@@ -64,7 +64,7 @@ def _stage(fleet: Mapping[str, Any]) -> Stage:
     )
 
 
-_HOSTS = ("brokers", "controllers", "combined", "spares")
+_HOSTS = ("brokers", "controllers", "combined", "spares", "spare_controllers")
 
 
 def _of_a_run(run_dir: Path) -> dict[str, Any] | None:

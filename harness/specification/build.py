@@ -56,6 +56,7 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
         cache=cache_folder(),
         test_id=test_id,
         zookeeper=spec.fleet.zookeeper_hosts,
+        spare_controllers=spec.fleet.spare_controller_hosts,
     )
     return Parts(fleet, spec.system.build(fleet, layout), fleet.detach)
 

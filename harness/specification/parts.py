@@ -17,7 +17,7 @@ from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import ONCE, NemesisSpec, RandomSpec, SpecError
-from wrackline.nemesis.targets.words import SPARE, Cast, CastTopic, never
+from wrackline.nemesis.targets.words import SPARES, Cast, CastTopic, never
 from wrackline.plugins.capabilities import Capability
 
 COORDINATED = {
@@ -106,6 +106,8 @@ def _fleet(spec: Sections) -> Iterator[str]:
     runs_already = spec.system.broker_names() is not None
     if not runs_already and spec.fleet.hosts and (why := spec.system.misfit(spec.fleet.zookeeper)):
         yield why
+    if spec.fleet.spare_controllers and (why := spec.system.without_voters()):
+        yield f"fleet.spare_controllers is {spec.fleet.spare_controllers}: {why}"
     if spec.fleet.hosts and not spec.fleet.controllers and not spec.fleet.zookeeper:
         yield "fleet.controllers: 0 goes with fleet.zookeeper: give 1, 3 or 5"
     if runs_already and spec.fleet.hosts:
@@ -174,13 +176,14 @@ def _room_to_move(spec: Sections) -> Iterator[str]:
     """Faults that move replicas need brokers to move them to."""
     scheduled = [one.inject.fault for one in spec.nemesis.schedule]
     drawn = [one.fault for lane in spec.nemesis_here.drawn.values() for one in lane.faults]
-    used = [name for name in scheduled if name in ONCE]
-    spares = spec.fleet.spares
-    if len(used) > spares and spec.fleet.hosts:  # else nobody can add any
-        names = " and ".join(dict.fromkeys(used))
-        yield f"nemesis: {len(used)} times {names} needs as many spare hosts, fleet.spares is {spares}"
+    for key in dict.fromkeys(ONCE.values()):
+        used = [name for name in scheduled if ONCE.get(name) == key]
+        spares = getattr(spec.fleet, key)
+        if len(used) > spares and spec.fleet.hosts:  # else nobody can add any
+            names = " and ".join(dict.fromkeys(used))
+            yield f"nemesis: {len(used)} times {names} needs as many spare hosts, fleet.{key} is {spares}"
     factor = max(topic.replication_factor for topic in spec.every_topic)
-    added = used.count("add-broker")
+    added = scheduled.count("add-broker")
     brokers = _brokers(spec)
     for name in ("reassign", "remove-broker"):
         if name in (*scheduled, *drawn) and brokers is not None and brokers + added <= factor:
@@ -220,6 +223,7 @@ def _targets(spec: Sections) -> Iterator[str]:
         hosts=spec.fleet.hosts if names is None else names,
         brokers=_brokers(spec),
         spares=spec.fleet.spares,
+        spare_controllers=spec.fleet.spare_controllers,
         topics={one.name: CastTopic(one.partitions, one.replication_factor) for one in spec.every_topic},
         controllers=spec.fleet.controllers if names is None else None,
         zookeepers=spec.fleet.zookeeper,
@@ -233,7 +237,7 @@ def _targets(spec: Sections) -> Iterator[str]:
 def _roles(spec: Sections) -> Iterator[tuple[str, str]]:
     """Yields (where, target) of every fault, as the reader wrote it."""
     for place, fault in _faults(spec):
-        if fault.fault not in ONCE or fault.target != SPARE:  # _room_to_move counts the spare hosts
+        if fault.fault not in ONCE or fault.target not in SPARES:  # _room_to_move counts the spare hosts
             yield place, fault.target
 
 

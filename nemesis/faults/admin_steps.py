@@ -121,3 +121,28 @@ class UpdateFeature(AdminStep):
     feature: str
     level: int
     wait_s: float
+
+
+class DescribeQuorum(AdminStep):
+    """Output: the controller quorum as its leader reports it, as JSON
+    (`wrackline.nemesis.faults.cluster.quorum_state`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinQuorum(OfNode):
+    """A controller that runs becomes a voter, by the directory on its disk. Output: the quorum before and
+    then, as JSON."""
+
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveQuorum(OfNode):
+    """A controller is a voter no more. Output: the quorum before and then, as JSON."""
+
+    wait_s: float
+
+
+class RenewDisk(OfNode):
+    """The data folder of a controller that is down is emptied and formatted anew, under another id. Output:
+    the voter that it would be."""

@@ -142,7 +142,8 @@ class TrafficSpec(FaultSpec):
         if why := fleet.lacks(Ability.CLIENTS):
             return f"{self.fault} needs {Ability.CLIENTS}: {why}"
         named = set(hosts_named(self.target))
-        alone = {*fleet.controller_hosts} - {*fleet.broker_hosts, *fleet.spare_hosts}
+        controllers = {*fleet.controller_hosts, *fleet.spare_controller_hosts}
+        alone = controllers - {*fleet.broker_hosts, *fleet.spare_hosts}
         if named <= alone if named else plain(self.target) in CONTROLLERS and alone:
             return f"{self.fault}: clients ask brokers and no controller, so {self.target!r} is nobody"
         servers = plain(self.target) == ZOOKEEPERS or needs_ensemble(self.target)

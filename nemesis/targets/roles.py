@@ -13,6 +13,7 @@ from wrackline.nemesis.targets.words import (
     OF_PARTITION,
     SOME_OF,
     SPARE,
+    SPARES,
     coordinator_of,
     without_clients,
 )
@@ -36,9 +37,9 @@ class Situation:
     topics: Sequence[str] = ()
     """What a bare ``leader`` may mean."""
     spares: Sequence[str] = ()
-    """Hosts whose brokers may join."""
+    """Hosts whose brokers or controllers may join."""
     idle: Collection[str] = ()
-    """Hosts whose brokers have not, hit by name only."""
+    """Hosts whose nodes have not, hit by name only."""
     last: Sequence[str] = ()
     """Whom the fault before this one hit."""
     former: Mapping[Place, int] = field(default_factory=dict)
@@ -76,17 +77,25 @@ def resolve(role: str, now: Situation, pick: int) -> tuple[str, ...]:
         return _hosts([_of_ensemble(match[1], now, chance)], role, now)
     if role == "primaries":
         return _hosts(_leaders(now), role, now)
+    if role in SPARES:
+        return (_spare(role, now),)
     if role.endswith(("controller", "controllers")):
         return _controllers(role, now, chance)
-    if role == SPARE:
-        if not now.spares:
-            raise TargetError("no spare host is left (fleet.spares)")
-        return (now.spares[0],)
     if role == LAST:
         if not now.last:
             raise TargetError("no fault has hit anybody before this one")
         return _named(now.last, now)
     return _by_seed(role, now, chance) or _named(role.split(","), now)
+
+
+def _spare(role: str, now: Situation) -> str:
+    """Returns the first spare host whose node is of this kind."""
+    brokers = {node.host.name for node in now.nodes if node.is_broker}
+    free = [host for host in now.spares if (host in brokers) == (role == SPARE)]
+    if not free:
+        key = "spares" if role == SPARE else "spare_controllers"
+        raise TargetError(f"no {role.replace('-', ' ')} host is left (fleet.{key})")
+    return free[0]
 
 
 def _by_seed(role: str, now: Situation, chance: random.Random) -> tuple[str, ...]:
@@ -188,7 +197,9 @@ def _controllers(role: str, now: Situation, chance: random.Random) -> tuple[str,
     if role == "controller":
         return _hosts([now.state.controller], role, now)
     others = [
-        node.node_id for node in now.nodes if node.is_controller and node.node_id != now.state.controller
+        node.node_id
+        for node in now.nodes
+        if node.is_controller and node.node_id != now.state.controller and node.host.name not in now.idle
     ]
     if not others:
         raise TargetError("there is one controller only, so none follows")

@@ -21,26 +21,28 @@ _CLIENTS_OF = re.compile(rf"{CLIENTS}(?: of (.+))?")
 _HOST = r"(?=[a-z0-9.-]*[0-9.-])[a-z][a-z0-9.-]*"
 """A word without a digit, dot or dash is rather a role that is spelt wrongly."""
 _HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*")
-SPARE = "spare"
+SPARE, SPARE_CONTROLLER = "spare", "spare-controller"
+SPARES = (SPARE, SPARE_CONTROLLER)
 LAST = "last"
 CONTROLLERS = ("controller", "follower-controller", "follower-controllers")
 ZOOKEEPERS = "zookeepers"
-BY_SEED = ("one", "minority", "majority", "half", "all", ZOOKEEPERS, SPARE)
+BY_SEED = ("one", "minority", "majority", "half", "all", ZOOKEEPERS, *SPARES)
 """Roles that need nothing of the cluster's own metadata."""
 PLAIN = (*BY_SEED, *CONTROLLERS, "primaries", LAST)
 _MANY = rf"(?:all|{ZOOKEEPERS}|primaries|follower-controllers|replicas(?:\(.+-\d+\))?|{_HOSTS.pattern})"
 _OTHERS = "|".join(one.pattern for one in (OF_PARTITION, COORDINATOR, OF_ENSEMBLE, _HOSTS))
 _ONE = f"(?:{'|'.join(PLAIN)}|{_OTHERS})"
 _ROLE = f"(?:[1-9] of {_MANY}|{_ONE})"
-_CLIENTS = f"{CLIENTS}(?: of (?!{SPARE}$){_ROLE})?"
+_CLIENTS = f"{CLIENTS}(?: of (?!{SPARE}(?:-controller)?$){_ROLE})?"
 ROLE = f"^{_ROLE}$"
 """What `check_role` takes, as a JSON schema says it."""
 ROLE_OR_CLIENTS = f"^(?:{_CLIENTS}|{_ROLE})$"
 """What `check_any` takes."""
 HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
-    "follower-controllers, spare, last, leader(TOPIC-P), previous-leader(TOPIC-P), follower(TOPIC-P), "
-    "isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), coordinator(transaction), "
+    "follower-controllers, spare, spare-controller, last, leader(TOPIC-P), previous-leader(TOPIC-P), "
+    "follower(TOPIC-P), isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), "
+    "coordinator(transaction), "
     "zookeepers, leader(zookeeper), follower(zookeeper), hosts by name (n1,n2), "
     "or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the run's, "
     f"{' or '.join(INTERNAL_TOPICS)}"
@@ -160,6 +162,7 @@ class Cast:
     coordinated: Collection[str] = ("group", "transaction")
     """What the workload has a coordinator for."""
     zookeepers: int = 0
+    spare_controllers: int = 0
 
 
 def never(role: str, cast: Cast) -> str | None:
@@ -183,6 +186,8 @@ def never(role: str, cast: Cast) -> str | None:
         return "there is one host only, it has no half: fleet.brokers must be more"
     if role == SPARE and not cast.spares:
         return "there is no spare host: fleet.spares is 0"
+    if role == SPARE_CONTROLLER and not cast.spare_controllers:
+        return "there is no spare controller: fleet.spare_controllers is 0"
     named = hosts_named(role)
     if named and not cast.hosts:
         return "no host has a name before the run; name them in system.hosts"

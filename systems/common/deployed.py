@@ -7,7 +7,7 @@ A system is one of these and says what is its own: what is installed, how it is 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -39,7 +39,13 @@ class Deployed(NodeScript, ABC):
         self.controllers = placed.controllers
         carriers = (*self.brokers, *self.spares)
         self._client = ClusterClient(
-            fleet, carriers, self.controllers, placed.voters, CONTROLLER_PORT, self._active_controller
+            fleet,
+            carriers,
+            placed.every_controller,
+            placed.voters,
+            CONTROLLER_PORT,
+            self._active_controller,
+            electorate=self._electorate,
         )
         self._administrator = Administrator(self.brokers, self._client.connect)
         self.admin: Admin = self._administrator
@@ -47,6 +53,10 @@ class Deployed(NodeScript, ABC):
     def _active_controller(self, controller: Connection) -> int:
         """The id in the quorum of the active one, as this one of several knows it. Raises ProtocolError."""
         return controller.named_controller()
+
+    def _electorate(self) -> Collection[int] | None:
+        """The controllers that vote, by their ids in the quorum; None: all of them, for ever."""
+        return None
 
     # --- starting and stopping ----------------------------------------------------------------------------
 

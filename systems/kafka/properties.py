@@ -66,10 +66,20 @@ _SHARE_GROUPS = (4, 0, 0)
 """The first version with share groups, whose state is an internal topic."""
 
 
+AUTO_JOIN = "controller.quorum.auto.join.enable"
+"""A controller's own setting, which a broker refuses (KIP-1186)."""
+
+
 def properties(
-    version: str, nodes: Nodes, node: Node, config: Mapping[str, str | int | float | bool]
+    version: str,
+    nodes: Nodes,
+    node: Node,
+    config: Mapping[str, str | int | float | bool],
+    *,
+    dynamic: bool = False,
 ) -> dict[str, str]:
-    """All settings of one node. Raises ValueError for what is no version."""
+    """All settings of one node. ``dynamic``: the quorum can change, and is found by asking. Raises ValueError
+    for what is no version."""
     roles = [role for role in ("broker", "controller") if role in node.roles]
     listeners = []
     if node.is_broker:
@@ -82,11 +92,16 @@ def properties(
         "listeners": ",".join(listeners),
         "controller.listener.names": CONTROLLER_LISTENER,
         "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
-        "controller.quorum.voters": ",".join(nodes.voter_list()),
         "log.dirs": data_dir(node.host),
     }
+    if dynamic:
+        own["controller.quorum.bootstrap.servers"] = nodes.quorum_bootstrap()
+    else:
+        own["controller.quorum.voters"] = ",".join(nodes.voter_list())
     if node.is_broker:
         own["inter.broker.listener.name"] = LISTENER
+    if not node.is_controller:
+        config = {key: value for key, value in config.items() if key != AUTO_JOIN}
     replicas, min_isr = min(3, len(nodes.brokers)), min(2, len(nodes.brokers))
     internal = {
         "offsets.topic.replication.factor": str(replicas),

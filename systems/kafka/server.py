@@ -11,8 +11,9 @@ import base64
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
 
 import orjson
@@ -57,17 +58,34 @@ def _table(release: Release, main: str) -> dict[str, str]:
     return next((dict(found) for layout in _NAME_AND_TYPE if (found := layout.findall(page))), {})
 
 
-def formatted(release: Release, features: Mapping[str, int]) -> dict[str, bytes]:
+class Kind(StrEnum):
+    """The kinds of data folders, besides those of the first voters of a quorum that can change: they name
+    each other, so they are of one cluster alone."""
+
+    STATIC = "static"
+    """Of any node, where the voters stand in every node's configuration."""
+    OBSERVER = "observer"
+    """Of a controller that may become a voter later (KIP-853)."""
+    BROKER = "broker"
+    """Of a broker beside a quorum that can change."""
+
+
+_QUORUM_ARGUMENTS = {Kind.OBSERVER: ("--no-initial-controllers",)}
+
+
+def formatted(release: Release, features: Mapping[str, int], kind: Kind = Kind.STATIC) -> dict[str, bytes]:
     """Returns the files that `kafka-storage format` puts into an empty data folder, by path, without
-    meta.properties. With static voters it is the same for every node and cluster of a version with these
+    meta.properties. It is the same for every node of a kind and every cluster of a version with these
     features, so the server is asked once. With ZooKeeper nothing is formatted. Raises DeployError with
     what it says, for a feature that it does not know."""
     if on_zookeeper(release.version):
         return {}
     name = ",".join(f"{feature}={level}" for feature, level in sorted(features.items())) or "default"
-    kept = release.folder / "formatted" / f"{name}.json"
+    beside = "" if kind is Kind.STATIC else f".{kind}"
+    kept = release.folder / "formatted" / f"{name}{beside}.json"
     if not kept.is_file():
-        files = _format(release, features)
+        roles = "broker" if kind is Kind.BROKER else "broker,controller"
+        files = _format(release, features, _QUORUM_ARGUMENTS.get(kind, ()), dynamic=bool(beside), roles=roles)
         if not os.access(release.folder, os.W_OK):  # installed by root, used by another
             return files
         kept.parent.mkdir(exist_ok=True)
@@ -79,11 +97,34 @@ def formatted(release: Release, features: Mapping[str, int]) -> dict[str, bytes]
     return {path: base64.b64decode(data) for path, data in orjson.loads(kept.read_bytes()).items()}
 
 
-def _format(release: Release, features: Mapping[str, int]) -> dict[str, bytes]:
+def formatted_voters(
+    release: Release, features: Mapping[str, int], voters: Sequence[tuple[int, str, str]]
+) -> dict[str, bytes]:
+    """Returns the files of the first voters of a quorum that can change, each the same. ``voters``: id,
+    ``host:port`` and the id of its folder. Raises DeployError."""
+    listed = ",".join(f"{node_id}@{where}:{directory}" for node_id, where, directory in voters)
+    return _format(release, features, ("--initial-controllers", listed), dynamic=True, node_id=voters[0][0])
+
+
+def _format(
+    release: Release,
+    features: Mapping[str, int],
+    more: Sequence[str] = (),
+    *,
+    dynamic: bool = False,
+    node_id: int = 1,
+    roles: str = "broker,controller",
+) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="wrackline-kafka-") as scratch:
         config, data = Path(scratch, "server.properties"), Path(scratch, "data")
-        config.write_text(text(_alone(data, 9092, 9093)))
-        arguments = ["kafka.tools.StorageTool", "format", "-t", "A" * 22, "-c", str(config)]
+        settings = _alone(data, 9092, 9093) | {"node.id": str(node_id), "process.roles": roles}
+        if dynamic:
+            settings["controller.quorum.bootstrap.servers"] = settings.pop("controller.quorum.voters")[2:]
+        if roles == "broker":
+            settings["listeners"] = settings["listeners"].split(",")[0]
+            settings["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+        config.write_text(text(settings))
+        arguments = ["kafka.tools.StorageTool", "format", "-t", "A" * 22, "-c", str(config), *more]
         for feature, level in sorted(features.items()):
             arguments += ["--feature", f"{feature}={level}"]
         java.run(release, arguments)
@@ -122,9 +163,15 @@ def write_data(data: Path, files: Mapping[str, bytes], *, node_id: int, cluster_
         file.write_bytes(content)
 
 
-def meta(node_id: int, cluster_id: str) -> str:
+def directory_of(node_id: int, disk: int = 0) -> str:
+    """Returns the id of a node's data folder. ``disk``: how many it has had before, where another one shall
+    have another id."""
+    return base64.urlsafe_b64encode(b"wrackline-%03d%03d" % (disk, node_id)).decode().rstrip("=")
+
+
+def meta(node_id: int, cluster_id: str, disk: int = 0) -> str:
     """Content of meta.properties. ``cluster_id``: 16 bytes in base64url, 22 characters."""
-    directory = base64.urlsafe_b64encode(b"wrackline-%06d" % node_id).decode().rstrip("=")
+    directory = directory_of(node_id, disk)
     return f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory}\n"
 
 

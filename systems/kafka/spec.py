@@ -17,8 +17,9 @@ from wrackline.systems.base import System
 from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install
+from wrackline.systems.kafka.properties import AUTO_JOIN
 from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
-from wrackline.systems.kafka.server import formatted
+from wrackline.systems.kafka.server import Kind, formatted
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
 from wrackline.systems.zookeeper_door import MakeSystem, kafka_on_zookeeper
@@ -26,6 +27,12 @@ from wrackline.systems.zookeeper_door import MakeSystem, kafka_on_zookeeper
 NO_RECOVERY = "none"
 UNCLEAN_OFF_SINCE = (0, 11)
 """Before this version unclean election is on where nobody says otherwise (KIP-106)."""
+
+
+QUORUM_CHANGES_SINCE = (3, 9, 0)
+"""The first version whose controllers can join and leave the quorum (KIP-853)."""
+JOINS_SINCE = (4, 2, 0)
+"""The first one whose controllers can do it by themselves (KIP-1186)."""
 
 
 def _known(version: str) -> str:
@@ -59,6 +66,9 @@ class KafkaSpec(SystemSpec):
     """Which version; a run that needs it installs it (`wrackline get kafka`)."""
     features: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """Levels of features that the new cluster is given, by name; the version's own where nothing is said."""
+    quorum: Literal["static", "dynamic"] = "static"
+    """Whether the voters stand in every node's configuration, or controllers join and leave the quorum while
+    it runs (KIP-853, since 3.9)."""
     config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
         default_factory=dict
     )
@@ -101,6 +111,24 @@ class KafkaSpec(SystemSpec):
             )
         if on_zookeeper(self.version) and self.features:
             return f"system.features: Kafka {self.version} has none, leave them out"
+        return self._quorum_misfit()
+
+    def _quorum_misfit(self) -> str | None:
+        """Returns why the version has no quorum as these settings say; None when it has."""
+        joins = is_true(self.config.get(AUTO_JOIN, False))
+        if self.quorum == "static":
+            return f"system.config.{AUTO_JOIN} needs system.quorum: dynamic" if joins else None
+        if parsed(self.version) < QUORUM_CHANGES_SINCE:
+            return f"system.quorum: dynamic needs Kafka 3.9.0 or newer, system.version is {self.version}"
+        if joins and parsed(self.version) < JOINS_SINCE:
+            return f"system.config.{AUTO_JOIN} needs Kafka 4.2.0 or newer, system.version is {self.version}"
+        return None
+
+    def without_voters(self) -> str | None:
+        if on_zookeeper(self.version):
+            return f"Kafka {self.version} keeps its metadata in ZooKeeper, and has no quorum of its own"
+        if self.quorum == "static":
+            return "its quorum is static; say system.quorum: dynamic"
         return None
 
     def refusal(self, fleet: FleetSpec) -> str | None:
@@ -134,6 +162,8 @@ class KafkaSpec(SystemSpec):
                 f"a new cluster of Kafka {self.version} has a metadata version that {version} may not know: "
                 f"give it one that both know, system.features: {{{METADATA}: LEVEL}}"
             )
+        if self.quorum == "dynamic" and expected < QUORUM_CHANGES_SINCE:
+            return "its quorum is dynamic, which 3.9.0 was the first to know"
         if Store().find(version) is None:
             return f"it is not on this machine: `wrackline get kafka {version}`"
         return None
@@ -151,13 +181,22 @@ class KafkaSpec(SystemSpec):
     def prepare(self, say: Callable[[str], None]) -> None:
         release = install(Store(), self.version, say=say)
         release.verify()
-        formatted(release, self.features)  # what the server says of its features, it says before any host
+        kind = Kind.OBSERVER if self.quorum == "dynamic" else Kind.STATIC
+        # What the server says of its features, it says before there is any host.
+        formatted(release, self.features, kind)
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         if on_zookeeper(self.version):
             make: MakeSystem = partial(kafka_on_zookeeper(), fleet, zookeepers=layout.zookeeper)
         else:
-            make = partial(KafkaSystem, fleet, cluster_id=layout.cluster_id, features=self.features)
+            make = partial(
+                KafkaSystem,
+                fleet,
+                cluster_id=layout.cluster_id,
+                features=self.features,
+                dynamic=self.quorum == "dynamic",
+                spare_controllers=layout.spare_controllers,
+            )
         return make(
             version=self.version,
             brokers=layout.brokers,

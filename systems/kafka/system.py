@@ -1,12 +1,13 @@
 """Apache Kafka on a fleet, in KRaft mode: install, configure, start, stop, ask.
 
-No host formats a disk: with static voters the files are the same for every node
-(wrackline.systems.kafka.server), and only meta.properties is a node's own.
+No host formats a disk: the files are the same for every node of a kind (wrackline.systems.kafka.server), and
+only meta.properties is a node's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet
@@ -14,17 +15,33 @@ from wrackline.fleets.folders import data_dir
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.administration import QUESTION_S, node_settings
-from wrackline.systems.base import About, Node, Refusal, TopicSpec
-from wrackline.systems.common.nodes import nodes_on
-from wrackline.systems.common.on_hosts import on_each
+from wrackline.systems.base import (
+    About,
+    DeployError,
+    Node,
+    Quorum,
+    Refusal,
+    ReplicaLog,
+    TopicSpec,
+    Voter,
+)
+from wrackline.systems.common.nodes import CONTROLLER_PORT, nodes_on
+from wrackline.systems.common.on_hosts import bringing, on_each
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka import metadata_log
 from wrackline.systems.kafka.nodes import KafkaNodes
-from wrackline.systems.kafka.properties import OURS, properties, properties_of
-from wrackline.systems.kafka.server import formatted, meta
+from wrackline.systems.kafka.properties import (
+    AUTO_JOIN,
+    CONTROLLER_LISTENER,
+    OURS,
+    properties,
+    properties_of,
+)
+from wrackline.systems.kafka.server import Kind, directory_of, formatted, formatted_voters, meta
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.metadata_changes import Chronicle
+from wrackline.systems.spec import is_true
 
 START_S = 40.0
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -41,6 +58,8 @@ class KafkaSystem(KafkaNodes):
         brokers: Sequence[str],
         controllers: Sequence[str],
         spares: Sequence[str] = (),
+        spare_controllers: Sequence[str] = (),
+        dynamic: bool = False,
         cluster_id: str,
         features: Mapping[str, int] | None = None,
         config: Mapping[str, str | int | float | bool] | None = None,
@@ -51,20 +70,34 @@ class KafkaSystem(KafkaNodes):
     ) -> None:
         """Assigns ids to hosts: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
         broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
-        levels that a new cluster is given, by name. ``faketime``: nodes have clocks of their own. Raises
+        levels that a new cluster is given, by name. ``dynamic``: controllers join and leave the quorum while
+        it runs, ``spare_controllers`` too (KIP-853). ``faketime``: nodes have clocks of their own. Raises
         DeployError for a host that the fleet does not have."""
         self._cluster_id = cluster_id
         self._features = dict(features or {})
         self._config = dict(config or {})
+        self._dynamic = dynamic
+        self._disks: Counter[int] = Counter()
+        """By node: how often its data folder was formatted."""
+        self._first_voters: dict[str, bytes] = {}
         super().__init__(
             fleet,
-            nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares, one_id=True),
+            nodes_on(
+                fleet,
+                brokers=brokers,
+                controllers=controllers,
+                spares=spares,
+                one_id=True,
+                spare_controllers=spare_controllers,
+            ),
             version=version,
             jvm_options=jvm_options,
             start_s=start_s,
             faketime=faketime,
             store=store or Store(),
         )
+        self._voting: frozenset[int] | None = None
+        """Who votes, by the last answer of a quorum that can change."""
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """Settings that are the harness's own and, where the version is installed, what it does not know."""
@@ -75,10 +108,22 @@ class KafkaSystem(KafkaNodes):
     def _active_controller(self, controller: Connection) -> int:
         return controller.active_controller()
 
+    def _electorate(self) -> Collection[int] | None:
+        return self._voting if self._dynamic else None
+
     # --- installing ---------------------------------------------------------------------------------------
 
     def install(self) -> None:
-        formatted(self._kafka(self.version), self._features)  # once, before all hosts want it
+        # Once, before all hosts want it.
+        if self._dynamic:
+            self._voting = frozenset(one.node_id for one in self.controllers)
+            voters = [
+                (one.node_id, f"{one.host.address}:{CONTROLLER_PORT}", directory_of(one.node_id))
+                for one in self.controllers
+            ]
+            self._first_voters = formatted_voters(self._kafka(self.version), self._features, voters)
+        else:
+            formatted(self._kafka(self.version), self._features)
         super().install()
 
     def _release_of(self, node: Node) -> Release:
@@ -86,15 +131,39 @@ class KafkaSystem(KafkaNodes):
 
     def _format(self, node: Node) -> None:
         remote, data = self.fleet.remote(node.host), data_dir(node.host)
-        for path, content in formatted(self._kafka(self.version), self._features).items():
+        disk = self._disks[node.node_id] if self._dynamic and node.is_controller else 0
+        for path, content in self._formatted(node, disk).items():
             remote.put(content, f"{data}/{path}")
-        remote.put(meta(node.node_id, self._cluster_id).encode(), f"{data}/meta.properties")
+        remote.put(meta(node.node_id, self._cluster_id, disk).encode(), f"{data}/meta.properties")
+        self._disks[node.node_id] += 1
+
+    def _formatted(self, node: Node, disk: int) -> Mapping[str, bytes]:
+        """The files of a node's data folder, its ``disk`` after so many others."""
+        if not self._dynamic:
+            return formatted(self._kafka(self.version), self._features)
+        if not node.is_controller:
+            return formatted(self._release_of(node), self._features, Kind.BROKER)
+        if node in self.controllers and not disk:
+            return self._first_voters
+        return formatted(self._release_of(node), self._features, Kind.OBSERVER)
+
+    def renew_disk(self, node: Node) -> None:
+        """Empties the data folder of a controller that is down, and formats it anew: under another id, and as
+        one that is no voter yet. What watches the host stays."""
+        data = data_dir(node.host)
+        kept = "! -name '.wrack-*' ! -name lost+found"
+        self._command(node, f"find {data} -mindepth 1 -maxdepth 1 {kept} -exec rm -rf {{}} +")
+        with bringing(node, "format"):
+            self._format(node)
+        self._command(node, f"sync -f {data}", timeout_s=60.0)
 
     def _main(self, node: Node) -> Sequence[str]:
         return ("kafka.Kafka", self._config_path(node))
 
     def config_for(self, node: Node) -> str:
-        return text(properties(self._version_of(node), self._placed, node, self._config))
+        return text(
+            properties(self._version_of(node), self._placed, node, self._config, dynamic=self._dynamic)
+        )
 
     # --- asking the cluster -------------------------------------------------------------------------------
 
@@ -107,17 +176,48 @@ class KafkaSystem(KafkaNodes):
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         return self._administrator.levels(timeout_s=timeout_s)
 
+    # --- the controller quorum ----------------------------------------------------------------------------
+
+    @property
+    def joins_by_itself(self) -> bool:
+        return is_true(self._config.get(AUTO_JOIN))
+
+    def quorum(self, *, timeout_s: float) -> Quorum:
+        result = self._administrator.quorum(timeout_s=timeout_s)
+        self._voting = frozenset(one.node_id for one in result.voters)
+        return result
+
+    def voter_on(self, node: Node) -> Voter:
+        said = self._command(node, f"sed -n s/^directory.id=//p {data_dir(node.host)}/meta.properties")
+        return Voter(node.node_id, said.stdout.strip())
+
+    def add_voter(self, node: Node, *, timeout_s: float) -> None:
+        listener = (CONTROLLER_LISTENER, node.host.address, CONTROLLER_PORT)
+        self._administrator.add_voter(self.voter_on(node), listener, timeout_s=timeout_s)
+
+    def remove_voter(self, voter: Voter, *, timeout_s: float) -> None:
+        self._administrator.remove_voter(voter, timeout_s=timeout_s)
+
     # --- fetching files -----------------------------------------------------------------------------------
 
     def chronicle(self, topic: str, collected: Path) -> Chronicle:  # noqa: ARG002
         """Returns the metadata changes by the metadata log of the controllers, on their disks. Raises
         DeployError."""
         logs = on_each(
-            self.controllers,
-            lambda node: (node.host.name, self.replica_log(node, metadata_log.TOPIC, 0)),
+            self._placed.every_controller,
+            lambda node: (node.host.name, self._metadata_log(node)),
         )
-        host, log = metadata_log.furthest(logs)
+        host, log = metadata_log.furthest((host, log) for host, log in logs if log is not None)
         return metadata_log.chronicle(log, host, topic)
+
+    def _metadata_log(self, node: Node) -> ReplicaLog | None:
+        """The node's copy of the metadata log; None of a spare that has none. Raises DeployError."""
+        try:
+            return self.replica_log(node, metadata_log.TOPIC, 0)
+        except DeployError:
+            if node.spare:
+                return None
+            raise
 
     def effective_config(self, node: Node) -> str:
         """Returns the configuration that the node runs with, as it says itself; of a node that does not

@@ -15,14 +15,18 @@ from wrackline.nemesis.faults.admin_steps import (
     ChangeSettings,
     DescribeBroker,
     DescribeCluster,
+    DescribeQuorum,
     DescribeSettings,
     DescribeTopic,
     ElectPreferred,
     Entity,
     ExpireBrokerSession,
     FailOver,
+    JoinQuorum,
+    LeaveQuorum,
     Recreate,
     RemoveTopic,
+    RenewDisk,
     RestoreLeadership,
     RestoreSettings,
     Transfer,
@@ -30,6 +34,7 @@ from wrackline.nemesis.faults.admin_steps import (
     UpdateFeature,
 )
 from wrackline.nemesis.faults.cluster.cluster_state import say_cluster
+from wrackline.nemesis.faults.cluster.quorum_executor import QuorumExecutor
 from wrackline.nemesis.faults.steps import FaultError
 from wrackline.systems.base import (
     Admin,
@@ -64,6 +69,7 @@ class AdminExecutor:
         self._fleet = fleet
         self._system = system
         self._topics = tuple(topics)
+        self._quorum = QuorumExecutor(system)
         self._mutex = threading.Lock()
         self._layers: dict[tuple[Entity, str], _Layers] = {}
         self._transferred: dict[str, dict[Place, tuple[int, ...]]] = {}
@@ -104,6 +110,8 @@ class AdminExecutor:
                 return self._end_session(step)
             case UpdateFeature():
                 return self._update_feature(step)
+            case DescribeQuorum() | JoinQuorum() | LeaveQuorum() | RenewDisk():
+                return self._quorum.carry_out(step)
             case DescribeBroker(node_id=node_id):
                 return "there" if node_id in self._system.describe().brokers else "not there"
         raise AssertionError(f"{step}: nobody knows how to carry it out")

@@ -98,7 +98,7 @@ class ReplaceBroker(Removal):
     begun_by: ClassVar[type[Step]] = AssignReplicas
 
     def begin(self, one: Target, context: FaultContext) -> Step:
-        spare = next((other for other in context.others if other.spare), None)
+        spare = next((other for other in context.others if other.spare and other.is_broker), None)
         if spare is None:
             raise FaultError(f"{self.name}: no spare broker is left (fleet.spares)")
         return AssignReplicas(
