@@ -95,6 +95,10 @@ unclean-recovery  a leader is looked for, or elected, outside of ISR and ELR: ex
                   "candidates", "missing", "logs" ({node: [last epoch, end]}), "unheard"
 chronicle         how whole these rows are: ``topic``, extra {"source", "changes", "missing": a line for
                   each thing that may have happened and is not here}
+quorum-log        the history of the controller quorum, by one controller's copy of the metadata log
+                  (``node``): extra {"node_id", "start", "end", "epochs": [[epoch, its first offset]],
+                  "changes": [{"offset", "epoch", "at_ns", "leader" or "voters": [[id, directory]]}],
+                  "problem"}
 ================  ====================================================================================
 
 So that the judge knows whether the run went as it was meant to:
@@ -128,6 +132,7 @@ NEMESIS = -1
 CONTROL = -2
 REPLICA = -3
 PARTITION, UNCLEAN_RECOVERY, CHRONICLE = "partition", "unclean-recovery", "chronicle"
+QUORUM_LOG = "quorum-log"
 """``f`` of the runner's rows about what the system wrote down of its topic."""
 ASKER = 1 << 20
 """The process of the questions that a guided schedule asks; those of a workload do not come so far."""

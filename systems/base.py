@@ -17,7 +17,7 @@ from wrackline.kafka_client.model import Place as Place
 from wrackline.kafka_client.model import Quorum as Quorum
 from wrackline.kafka_client.model import TopicSpec as TopicSpec
 from wrackline.kafka_client.model import Voter as Voter
-from wrackline.systems.metadata_changes import Chronicle
+from wrackline.systems.metadata_changes import Chronicle, QuorumLog
 
 if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
     from wrackline.history.offsets import Offsets
@@ -215,6 +215,14 @@ class Chronicled(Protocol):
     def chronicle(self, topic: str, collected: Path) -> Chronicle:
         """Returns the metadata changes of a topic that the system has written down. ``collected``: where
         ``collect`` has put its files. Raises DeployError."""
+
+
+@runtime_checkable
+class QuorumLogged(Protocol):
+    """A system whose controllers write down who leads and votes among them, besides all else."""
+
+    def quorum_logs(self) -> Sequence[QuorumLog]:
+        """The history of the quorum by the copy of each controller that has one. Raises DeployError."""
 
 
 @runtime_checkable

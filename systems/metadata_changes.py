@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from wrackline.kafka_client.model import Voter
+
 NO_LEADER = -1
 UNCHANGED = -2
 RECOVERING = 1
@@ -68,6 +70,33 @@ class Chronicle:
     recoveries: tuple[UncleanRecovery, ...] = ()
     missing: tuple[str, ...] = ()
     """What may have happened and is not here, a line each; empty: this is everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumChange:
+    """A control record of a metadata log: somebody leads from here on, or others vote."""
+
+    offset: int
+    """Of a snapshot's: the last that it stands for."""
+    epoch: int
+    at_ns: int
+    leader: int | None = None
+    voters: tuple[Voter, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumLog:
+    """The history of the controller quorum, as one controller's copy of the metadata log has it."""
+
+    node_id: int
+    host: str
+    start: int
+    end: int
+    epochs: tuple[tuple[int, int], ...]
+    """(epoch, the offset from which batches have it), in the order of the log."""
+    changes: tuple[QuorumChange, ...]
+    problem: str = ""
+    """What was wrong with the files; what came before it is here."""
 
 
 class MetadataLog:

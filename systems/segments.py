@@ -121,8 +121,17 @@ def _old(view: memoryview, at: int, file: str) -> Batch:
 
 def records(batch: Batch, data: memoryview, *, file: str = "segment") -> Iterator[StoredRecord]:
     """The records of one batch; none for a control batch. Raises SegmentError."""
+    if not batch.is_control or batch.message is not None:
+        yield from _records(batch, data, file)
+
+
+def control_records(batch: Batch, data: memoryview, *, file: str = "segment") -> Iterator[StoredRecord]:
+    """The records of one control batch; none for any other. Raises SegmentError."""
     if batch.is_control and batch.message is None:
-        return
+        yield from _records(batch, data, file)
+
+
+def _records(batch: Batch, data: memoryview, file: str) -> Iterator[StoredRecord]:
     codec = batch.attributes & compression.MASK
     if (one := batch.message) is not None:
         if codec:

@@ -14,8 +14,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wrackline.history import history_files
-from wrackline.history.model import CHRONICLE, CONTROL, NEMESIS, PARTITION, REPLICA, RunInfo
+from wrackline.history.model import (
+    CHRONICLE,
+    CONTROL,
+    NEMESIS,
+    PARTITION,
+    QUORUM_LOG,
+    REPLICA,
+    RunInfo,
+)
 from wrackline.simulator.trace_check.lines import partition_of
+from wrackline.simulator.trace_check.quorum_logs import QuorumChange, QuorumLog
 from wrackline.simulator.trace_check.stored_state import Cluster, Entry, Log, State, judge_written
 from wrackline.simulator.trace_check.verdicts import Judged
 
@@ -24,7 +33,13 @@ CHANGES_SETTINGS = "change-config"
 MOST_RECORDS = 2_000_000
 """In all replicas' logs together; a gigabyte of memory. Of a run with more the logs are not asked."""
 _REPLICA = "replica"
-_PROCESS = {PARTITION: CONTROL, CHRONICLE: CONTROL, _REPLICA: REPLICA, CHANGES_SETTINGS: NEMESIS}
+_PROCESS = {
+    PARTITION: CONTROL,
+    CHRONICLE: CONTROL,
+    QUORUM_LOG: CONTROL,
+    _REPLICA: REPLICA,
+    CHANGES_SETTINGS: NEMESIS,
+}
 """What is looked at, and whose rows these are: a fault is called ``partition``, too."""
 _COLUMNS = (
     "time_ns",
@@ -61,7 +76,16 @@ def judged_of_history(run_dir: Path, info: RunInfo) -> Judged | None:
         elr=info.features.get(ELR_VERSION, 0) > 0,
         min_isr={} if changed else {topic.name: topic.min_insync_replicas for topic in info.topics},
     )
-    return judge_written(states, logs, cluster, source=str(told[-1]["source"]), missing=missing)
+    quorum = [row["extra"] for row in rows if row["f"] == QUORUM_LOG]
+    missing += [str(extra["problem"]) for extra in quorum if extra["problem"]]
+    return judge_written(
+        states,
+        logs,
+        cluster,
+        quorum=[_quorum_log(extra) for extra in quorum if "changes" in extra],
+        source=str(told[-1]["source"]),
+        missing=missing,
+    )
 
 
 def _rows(run_dir: Path) -> Iterator[Mapping[str, Any]]:
@@ -89,6 +113,21 @@ def _state(row: Mapping[str, Any], ids: Mapping[str, int]) -> State:
         isr=tuple(extra["isr"]),
         elr=tuple(extra["elr"]),
     )
+
+
+def _quorum_log(extra: Mapping[str, Any]) -> QuorumLog:
+    changes = tuple(
+        QuorumChange(
+            offset=one["offset"],
+            epoch=one["epoch"],
+            at_ns=one["at_ns"],
+            leader=one.get("leader"),
+            voters=None if "voters" not in one else tuple((node, folder) for node, folder in one["voters"]),
+        )
+        for one in extra["changes"]
+    )
+    epochs = tuple((epoch, first) for epoch, first in extra["epochs"])
+    return QuorumLog(extra["node_id"], extra["start"], extra["end"], epochs, changes)
 
 
 def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, int]) -> Iterator[Log]:

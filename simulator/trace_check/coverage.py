@@ -35,7 +35,7 @@ WRITTEN_UNDECIDED: Mapping[str, str] = {
     "I19": _NO_REPLICAS,
     "I20": "what a reassignment adds and removes, and when a log was deleted, is not read",
     "I23": f"{_NO_TRACE} of flushes",
-    **dict.fromkeys((f"Q{number:02}" for number in range(1, 12)), _QUORUM),
+    **dict.fromkeys((f"Q{number:02}" for number in range(1, 15)), _QUORUM),
 }
 """Which are not asked of a cluster that writes no trace."""
 WRITTEN_PARTLY: Mapping[str, str] = {
@@ -47,3 +47,11 @@ WRITTEN_PARTLY: Mapping[str, str] = {
     "I14": "not whether a member is fenced or shutting down; nothing of the ELR where MinISR has changed",
     "I15": "at the end of the run, of the files",
 }
+QUORUM_PARTLY: Mapping[str, str] = {
+    "Q01": "of the leaders that have written down that they lead",
+    "Q05": "of the batches in each controller's log",
+    "Q12": "of the sets that are in the logs at the end of the run",
+    "Q13": "of the logs that have reached the newest epoch",
+    "Q14": "of the leaders that have written down that they lead",
+}
+"""What of the quorum's rules the logs of its controllers decide."""

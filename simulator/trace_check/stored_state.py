@@ -27,7 +27,8 @@ from wrackline.simulator.invariants.log import (
 from wrackline.simulator.invariants.metadata import leader_and_partition_epochs
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.step import Change, ObservedStep
-from wrackline.simulator.trace_check.coverage import WRITTEN_PARTLY, WRITTEN_UNDECIDED
+from wrackline.simulator.trace_check.coverage import QUORUM_PARTLY, WRITTEN_PARTLY, WRITTEN_UNDECIDED
+from wrackline.simulator.trace_check.quorum_logs import OF_QUORUM, QuorumLog, judge_quorum
 from wrackline.simulator.trace_check.verdicts import Broken, Judged
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -100,20 +101,26 @@ class Cluster:
 
 
 def judge_written(
-    states: Sequence[State], logs: Sequence[Log], cluster: Cluster, *, source: str, missing: Sequence[str]
+    states: Sequence[State],
+    logs: Sequence[Log],
+    cluster: Cluster,
+    *,
+    quorum: Sequence[QuorumLog] = (),
+    source: str,
+    missing: Sequence[str],
 ) -> Judged:
     """``states`` in their order. ``missing``: what may have happened and is not among them, a line each: then
     nothing is said of how many steps an epoch has made."""
-    result = [*_of_states(states, cluster, whole=not missing), *_of_logs(logs)]
+    result = [*_of_states(states, cluster, whole=not missing), *_of_logs(logs), *judge_quorum(quorum)]
     first: dict[tuple[str, str], Broken] = {}
     for one in result:
         first.setdefault((one.id, one.tp), one)
     return Judged(
-        checked=tuple(kind.id for kind in _ASKED),
-        undecided=WRITTEN_UNDECIDED,
-        partly=WRITTEN_PARTLY,
-        steps=len(states) + len(logs),
-        lines=len(states) + sum(len(log.entries) for log in logs),
+        checked=(*(kind.id for kind in _ASKED), *(OF_QUORUM if quorum else ())),
+        undecided={id_: why for id_, why in WRITTEN_UNDECIDED.items() if not quorum or id_ not in OF_QUORUM},
+        partly={**WRITTEN_PARTLY, **(QUORUM_PARTLY if quorum else {})},
+        steps=len(states) + len(logs) + len(quorum),
+        lines=len(states) + sum(len(log.entries) for log in logs) + sum(len(log.changes) for log in quorum),
         broken=tuple(first.values()),
         unordered=0,
         until_ns=None,

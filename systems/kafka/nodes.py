@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from wrackline.fleets.base import Fleet
 from wrackline.systems.base import DeployError, Node, Place
@@ -25,14 +25,17 @@ class KafkaNodes(JvmNodes):
         placed: Nodes,
         *,
         version: str,
+        versions: Mapping[str, str],
         jvm_options: Sequence[str],
         start_s: float,
         faketime: bool,
         store: Store,
     ) -> None:
         self.version = version
-        self._versions: dict[int, str] = {}
-        """Of nodes that were upgraded."""
+        self._versions = {
+            node.node_id: versions[node.host.name] for node in placed.all if node.host.name in versions
+        }
+        """Of nodes that are of another version, or have become one."""
         super().__init__(
             fleet,
             placed,

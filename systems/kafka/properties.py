@@ -92,12 +92,9 @@ def properties(
         "listeners": ",".join(listeners),
         "controller.listener.names": CONTROLLER_LISTENER,
         "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
+        **_quorum(nodes, dynamic=dynamic),
         "log.dirs": data_dir(node.host),
     }
-    if dynamic:
-        own["controller.quorum.bootstrap.servers"] = nodes.quorum_bootstrap()
-    else:
-        own["controller.quorum.voters"] = ",".join(nodes.voter_list())
     if node.is_broker:
         own["inter.broker.listener.name"] = LISTENER
     if not node.is_controller:
@@ -114,6 +111,12 @@ def properties(
             "share.coordinator.state.topic.min.isr": str(min_isr),
         }
     return {**own, **internal, **DEFAULTS, **{key: property_text(value) for key, value in config.items()}}
+
+
+def _quorum(nodes: Nodes, *, dynamic: bool) -> dict[str, str]:
+    if dynamic:
+        return {"controller.quorum.bootstrap.servers": nodes.quorum_bootstrap()}
+    return {"controller.quorum.voters": ",".join(nodes.voter_list())}
 
 
 def properties_of(settings: Sequence[Setting]) -> str:

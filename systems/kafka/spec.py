@@ -64,6 +64,8 @@ class KafkaSpec(SystemSpec):
     """What is deployed: Apache Kafka, with ZooKeeper up to 2.8 and in KRaft mode from 3.7 on."""
     version: Annotated[str, AfterValidator(_known)] = NEWEST
     """Which version; a run that needs it installs it (`wrackline get kafka`)."""
+    versions: dict[str, Annotated[str, AfterValidator(_known)]] = Field(default_factory=dict)
+    """Other versions of single hosts, by name: of a cluster whose upgrade stays half done."""
     features: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """Levels of features that the new cluster is given, by name; the version's own where nothing is said."""
     quorum: Literal["static", "dynamic"] = "static"
@@ -111,7 +113,23 @@ class KafkaSpec(SystemSpec):
             )
         if on_zookeeper(self.version) and self.features:
             return f"system.features: Kafka {self.version} has none, leave them out"
-        return self._quorum_misfit()
+        return self._mixed_misfit() or self._quorum_misfit()
+
+    def _mixed_misfit(self) -> str | None:
+        """Returns why these versions cannot be in one cluster; None when they can."""
+        for host, version in self.versions.items():
+            if on_zookeeper(version) != on_zookeeper(self.version):
+                return f"system.versions.{host}: {version} and {self.version} keep their metadata elsewhere"
+            older = parsed(version) < parsed(self.version)
+            if older and not on_zookeeper(version) and METADATA not in self.features:
+                return f"system.versions.{host}: {self._unknown_level(version)}"
+        return None
+
+    def _unknown_level(self, version: str) -> str:
+        return (
+            f"a new cluster of Kafka {self.version} has a metadata version that {version} may not know: "
+            f"give it one that both know, system.features: {{{METADATA}: LEVEL}}"
+        )
 
     def _quorum_misfit(self) -> str | None:
         """Returns why the version has no quorum as these settings say; None when it has."""
@@ -134,6 +152,9 @@ class KafkaSpec(SystemSpec):
     def refusal(self, fleet: FleetSpec) -> str | None:
         """The file of a node's clock is in a folder that belongs to root, and is one for all where hosts are
         folders."""
+        for host in self.versions:
+            if host not in fleet.hosts:
+                return f"system.versions.{host}: there is no such host; there are {', '.join(fleet.hosts)}"
         if self.clock == "host" or (why := fleet.lacks(Ability.ROOT)) is None:
             return None
         return f"system.clock: faketime needs {Ability.ROOT}: {why}"
@@ -151,17 +172,14 @@ class KafkaSpec(SystemSpec):
             expected = parsed(version)
         except ValueError as error:
             return str(error)
-        if expected == parsed(self.version):
+        if expected == parsed(self.version) and not self.versions:
             return f"the nodes are of version {version} already"
         if on_zookeeper(self.version) and not on_zookeeper(version):
             return f"it has no ZooKeeper, {self.version} has; go up to 2.8"
         if on_zookeeper(version) and not on_zookeeper(self.version):
             return f"it needs ZooKeeper, {self.version} has none; go down to 3.7.0"
         if expected < parsed(self.version) and not on_zookeeper(version) and METADATA not in self.features:
-            return (
-                f"a new cluster of Kafka {self.version} has a metadata version that {version} may not know: "
-                f"give it one that both know, system.features: {{{METADATA}: LEVEL}}"
-            )
+            return self._unknown_level(version)
         if self.quorum == "dynamic" and expected < QUORUM_CHANGES_SINCE:
             return "its quorum is dynamic, which 3.9.0 was the first to know"
         if Store().find(version) is None:
@@ -171,7 +189,7 @@ class KafkaSpec(SystemSpec):
     def became(self, version: str) -> KafkaSpec:
         """The cluster keeps the metadata version of its first version until ``update-feature`` raises it."""
         features = {METADATA: 0, **self.features}
-        return self.model_copy(update={"version": version, "features": features})
+        return self.model_copy(update={"version": version, "versions": {}, "features": features})
 
     def without_levels(self) -> str | None:
         if on_zookeeper(self.version):
@@ -179,6 +197,8 @@ class KafkaSpec(SystemSpec):
         return None
 
     def prepare(self, say: Callable[[str], None]) -> None:
+        for version in dict.fromkeys(self.versions.values()):
+            install(Store(), version, say=say).verify()
         release = install(Store(), self.version, say=say)
         release.verify()
         kind = Kind.OBSERVER if self.quorum == "dynamic" else Kind.STATIC
@@ -199,6 +219,7 @@ class KafkaSpec(SystemSpec):
             )
         return make(
             version=self.version,
+            versions=self.versions,
             brokers=layout.brokers,
             controllers=layout.controllers,
             spares=layout.spares,
@@ -213,8 +234,9 @@ class KafkaSpec(SystemSpec):
         when no clean one is left: a version with eligible leader replicas (KIP-966) then takes the last known
         leader, one without takes nobody."""
         every_write = str(self.config.get("log.flush.interval.messages", "")) == "1"
+        others = ", ".join(f"{host} {version}" for host, version in self.versions.items())
         return Configured(
-            version=self.version,
+            version=f"{self.version} ({others})" if others else self.version,
             flush_mode="every-write" if every_write else "never",
             unclean_election=is_true(
                 self.config.get("unclean.leader.election.enable", parsed(self.version) < UNCLEAN_OFF_SINCE)

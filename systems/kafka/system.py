@@ -6,11 +6,12 @@ only meta.properties is a node's own.
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from wrackline.fleets.base import Fleet
+from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.transport import ProtocolError
@@ -26,10 +27,10 @@ from wrackline.systems.base import (
     Voter,
 )
 from wrackline.systems.common.nodes import CONTROLLER_PORT, nodes_on
-from wrackline.systems.common.on_hosts import bringing, on_each
+from wrackline.systems.common.on_hosts import bringing, deploy_error, on_each
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release, Store
-from wrackline.systems.kafka import metadata_log
+from wrackline.systems.kafka import metadata_log, quorum_log
 from wrackline.systems.kafka.nodes import KafkaNodes
 from wrackline.systems.kafka.properties import (
     AUTO_JOIN,
@@ -40,7 +41,7 @@ from wrackline.systems.kafka.properties import (
 )
 from wrackline.systems.kafka.server import Kind, directory_of, formatted, formatted_voters, meta
 from wrackline.systems.kafka.settings import refused
-from wrackline.systems.metadata_changes import Chronicle
+from wrackline.systems.metadata_changes import Chronicle, QuorumLog
 from wrackline.systems.spec import is_true
 
 START_S = 40.0
@@ -55,6 +56,7 @@ class KafkaSystem(KafkaNodes):
         fleet: Fleet,
         *,
         version: str,
+        versions: Mapping[str, str] | None = None,
         brokers: Sequence[str],
         controllers: Sequence[str],
         spares: Sequence[str] = (),
@@ -70,9 +72,10 @@ class KafkaSystem(KafkaNodes):
     ) -> None:
         """Assigns ids to hosts: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
         broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
-        levels that a new cluster is given, by name. ``dynamic``: controllers join and leave the quorum while
-        it runs, ``spare_controllers`` too (KIP-853). ``faketime``: nodes have clocks of their own. Raises
-        DeployError for a host that the fleet does not have."""
+        levels that a new cluster is given, by name. ``versions``: of hosts that have another one.
+        ``dynamic``: controllers join and leave the quorum while it runs, ``spare_controllers`` too (KIP-853).
+        ``faketime``: nodes have clocks of their own. Raises DeployError for a host that the fleet does not
+        have."""
         self._cluster_id = cluster_id
         self._features = dict(features or {})
         self._config = dict(config or {})
@@ -91,6 +94,7 @@ class KafkaSystem(KafkaNodes):
                 spare_controllers=spare_controllers,
             ),
             version=version,
+            versions=versions or {},
             jvm_options=jvm_options,
             start_s=start_s,
             faketime=faketime,
@@ -209,6 +213,23 @@ class KafkaSystem(KafkaNodes):
         )
         host, log = metadata_log.furthest((host, log) for host, log in logs if log is not None)
         return metadata_log.chronicle(log, host, topic)
+
+    def quorum_logs(self) -> Sequence[QuorumLog]:
+        found = on_each(self._placed.every_controller, self._quorum_log)
+        return [log for log in found if log is not None]
+
+    def _quorum_log(self, node: Node) -> QuorumLog | None:
+        """The node's copy of the quorum's history; None of a spare that has none. Raises DeployError."""
+        folder = f"{data_dir(node.host)}/{metadata_log.TOPIC}-0"
+        with tempfile.TemporaryDirectory(prefix="wrackline-quorum-") as scratch:
+            try:
+                self.fleet.remote(node.host).get_tree(folder, Path(scratch), patterns=quorum_log.PATTERNS)
+            except FleetError as error:
+                if node.spare:
+                    return None
+                why = "see that the controller has one"
+                raise deploy_error(node, "read the metadata log", str(error), why) from error
+            return quorum_log.read_quorum_log(Path(scratch), node_id=node.node_id, host=node.host.name)
 
     def _metadata_log(self, node: Node) -> ReplicaLog | None:
         """The node's copy of the metadata log; None of a spare that has none. Raises DeployError."""

@@ -107,6 +107,22 @@ def test_a_spare_host_is_hit_by_name_only_until_its_broker_has_joined() -> None:
     assert scheduled(at(10, "add-broker", "spare"), at(11, "power-cut", "all"))["f2"] is None
 
 
+def test_a_spare_controller_and_a_spare_broker_are_of_two_kinds() -> None:
+    spare = replace(node("c2", 102, 22, controller=True), spare=True)
+    spec = load(
+        {
+            "schedule": [
+                at(10, "add-controller", "spare-controller"),
+                at(20, "add-broker", "spare"),
+                at(40, "power-cut", "half"),
+            ]
+        }
+    )
+    found = foreseen(plan(spec, 1, 600.0), (*NODES[:3], SPARE, NODES[3], spare))
+    assert (found["f1"], found["f2"]) == (("c2",), ("n4",))
+    assert len(found["f3"] or ()) == 3, "half of the six that have joined"
+
+
 def test_the_same_plan_foresees_the_same_and_seeds_differ() -> None:
     faults = [at(20 * number, "kill", "one") for number in range(8)]
     assert scheduled(*faults) == scheduled(*faults)

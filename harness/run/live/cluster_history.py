@@ -7,14 +7,23 @@ and say when each change happened (``at_ns``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from wrackline.harness.run.clocks import Clocks, clocks_of
 from wrackline.harness.specification.build import Parts
 from wrackline.history import Recorder
-from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, UNCLEAN_RECOVERY, Event, Type
-from wrackline.systems.base import Chronicled, DeployError
+from wrackline.history.model import (
+    CHRONICLE,
+    CONTROL,
+    PARTITION,
+    QUORUM_LOG,
+    UNCLEAN_RECOVERY,
+    Event,
+    Type,
+)
+from wrackline.systems.base import Chronicled, DeployError, QuorumLogged
 from wrackline.systems.metadata_changes import Change, Chronicle, UncleanRecovery
 
 
@@ -25,6 +34,9 @@ def record_changes(parts: Parts, recorder: Recorder, topics: Sequence[str], coll
     system = parts.system
     clocks = clocks_of(parts.fleet, system, recorder)
     clocks.write(recorder.run_dir)
+    if isinstance(system, QuorumLogged):
+        for event in quorum_events(system, clocks):
+            recorder.record(event)
     if not isinstance(system, Chronicled):
         return
     try:
@@ -50,6 +62,28 @@ def events(found: Chronicle, clocks: Clocks, topic: str) -> list[Event]:
     rows.sort(key=lambda row: row[0])
     whole = {"source": found.source, "changes": len(found.changes), "missing": list(found.missing)}
     return [*(event for _, event in rows), Event(CONTROL, Type.INFO, CHRONICLE, topic=topic, extra=whole)]
+
+
+def quorum_events(system: QuorumLogged, clocks: Clocks) -> Iterator[Event]:
+    """A row for each controller's copy of the quorum's history; one that says why where there is none."""
+    try:
+        logs = system.quorum_logs()
+    except DeployError as error:
+        yield Event(CONTROL, Type.INFO, QUORUM_LOG, extra={"problem": str(error)})
+        return
+    for log in logs:
+        changes = [
+            {
+                "offset": one.offset,
+                "epoch": one.epoch,
+                "at_ns": clocks.of_run(one.at_ns, log.host),
+                **({} if one.leader is None else {"leader": one.leader}),
+                **({} if one.voters is None else {"voters": [list(voter) for voter in one.voters]}),
+            }
+            for one in log.changes
+        ]
+        extra = {**asdict(log), "epochs": [list(one) for one in log.epochs], "changes": changes}
+        yield Event(CONTROL, Type.INFO, QUORUM_LOG, node=log.host, extra=extra)
 
 
 def _change(one: Change, at_ns: int) -> Event:

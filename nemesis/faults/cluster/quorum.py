@@ -125,8 +125,10 @@ class RemoveController:
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         [one] = context.targets
         change = transition_seen(probe_log.do, LeaveQuorum)
-        if change is None or (voter := change.before.voter(one.node_id)) is None:
+        if change is None:
             return Proof(False, f"node {one.node_id} on {one.host} did not leave the quorum")
+        if (voter := change.before.voter(one.node_id)) is None:
+            return Proof(False, f"node {one.node_id} on {one.host} was no voter before")
         if flaw := _flaw(probe_log, None, one.node_id):
             return Proof(False, flaw)
         led = f", which led in epoch {change.before.epoch}," if change.before.leader == one.node_id else ""
@@ -214,9 +216,11 @@ class RemoveControllerSpec(_QuorumSpec):
     """Whether it is stopped before it leaves, afterwards, or goes on as an observer."""
 
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
+        if why := super().refusal(fleet, system):
+            return why
         if fleet.controllers + fleet.spare_controllers == 1:
             return "remove-controller: there is one controller only, and a quorum needs a voter"
-        return super().refusal(fleet, system)
+        return None
 
 
 class ReplaceControllerSpec(_QuorumSpec):
@@ -229,6 +233,8 @@ class ReplaceControllerSpec(_QuorumSpec):
     """Which controller: one that is not active, where nothing is said."""
 
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
+        if why := super().refusal(fleet, system):
+            return why
         if fleet.combined:
             return (
                 "replace-controller: with fleet.combined a controller's disk has replicas of topics, too; "
@@ -236,4 +242,4 @@ class ReplaceControllerSpec(_QuorumSpec):
             )
         if fleet.controllers + fleet.spare_controllers == 1:
             return "replace-controller: there is one controller only, and nobody to copy the log from"
-        return super().refusal(fleet, system)
+        return None

@@ -49,7 +49,7 @@ def _without_programs(command: str) -> str:
 def test_a_fault_gives_the_steps_that_were_reviewed(file: Path) -> None:
     golden = json.loads(file.read_text())
     fault = FAULT.validate_python(golden["inject"]).build()
-    stopped = golden["inject"]["fault"] == "add-broker"
+    stopped = golden["inject"]["fault"] in ("add-broker", "add-controller")
     found = as_json(
         fault.commands(context(*golden["targets"], pid=None if stopped else 41, spare=golden.get("spare")))
     )

@@ -103,6 +103,19 @@ ON_UPGRADES: Mapping[str, Trial] = {
 }
 """On three nodes of our broker that are of an earlier profile, in this order."""
 
+ON_QUORUM: Mapping[str, Trial] = {
+    "remove-controller": Trial({"fault": "remove-controller"}, ("c1",), elsewhere="c2", leaves_out=ONE_HOST),
+    "replace-controller": Trial(
+        {"fault": "replace-controller"}, ("c1",), elsewhere="c2", leaves_out=ONE_HOST | STAYS
+    ),
+    "add-controller": Trial(
+        {"fault": "add-controller"},
+        ("c4",),
+        leaves_out=ONE_HOST | STAYS | {Sabotage.OTHER: "every other controller runs already"},
+    ),
+}
+"""On Apache Kafka with three controllers that vote and a spare one, in this order, and nightly."""
+
 ON_PROCESSES: Mapping[str, Trial] = {
     name: ON_HOSTS[name] for name in ("crash-loop", "kill", "pause", "restart")
 }
@@ -124,9 +137,10 @@ WITHOUT: Mapping[str, str] = {
 }
 """Faults that are not sabotaged here, and why."""
 
-TRIALS: Mapping[str, Trial] = {**ON_HOSTS, **ON_CLUSTER, **ON_GROWTH, **ON_UPGRADES, **ON_VMS}
+ON_CLUSTERS = {**ON_CLUSTER, **ON_GROWTH, **ON_UPGRADES, **ON_QUORUM}
+TRIALS: Mapping[str, Trial] = {**ON_HOSTS, **ON_CLUSTERS, **ON_VMS}
 PLACES: Mapping[str, Mapping[str, Trial]] = {
-    "`netns`": {**ON_HOSTS, **ON_CLUSTER, **ON_GROWTH, **ON_UPGRADES},
+    "`netns`": {**ON_HOSTS, **ON_CLUSTERS},
     "`process`": ON_PROCESSES,
     "`qemu`": ON_VMS,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.nemesis.doubles import NODES, cluster, partition
+from wrackline.fleets.base import Host
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
 from wrackline.nemesis.targets.words import Cast, CastTopic, check_role, internal_topic_of, never, retold
@@ -139,6 +140,16 @@ def test_a_spare_is_hit_by_nobody_until_it_has_joined() -> None:
     assert roles("n3", idle=("n3",)) == {("n3",)}
     with pytest.raises(TargetError, match="no spare host is left"):
         roles("spare", idle=("n3",))
+    assert roles("spare-controller", spares=("n2", "c1"), idle=("n2", "c1")) == {("c1",)}
+    with pytest.raises(TargetError, match="no spare controller host is left"):
+        roles("spare-controller", spares=("n2",))
+
+
+def test_a_spare_controller_follows_nobody_until_it_has_joined() -> None:
+    more = (*NODES, replace(NODES[-1], node_id=102, host=Host("c2", "198.18.0.22")))
+    with pytest.raises(TargetError, match="one controller only"):
+        resolve("follower-controllers", Situation(more, STATE, idle=("c2",)), 1)
+    assert resolve("follower-controllers", Situation(more, STATE), 1) == ("c2",)
 
 
 def test_the_last_target_is_hit_again() -> None:

@@ -37,11 +37,12 @@ def cluster(
     *,
     version: str = NEWEST,
     spares: tuple[str, ...] = (),
+    spare_controllers: tuple[str, ...] = (),
     **options: object,
 ) -> Iterator[KafkaSystem]:
     """A cluster of its own on hosts of its own, ready."""
     installed(version)
-    hosts = tuple(dict.fromkeys((*brokers, *spares, *controllers)))
+    hosts = tuple(dict.fromkeys((*brokers, *spares, *controllers, *spare_controllers)))
     with (
         tempfile.TemporaryDirectory(prefix="wl-kafka-", dir="/var/tmp") as state,
         NetnsFleet(f"kafka-{os.getpid()}", hosts, state_dir=Path(state), disk_mb=256) as fleet,
@@ -52,6 +53,7 @@ def cluster(
             brokers=brokers,
             controllers=controllers,
             spares=spares,
+            spare_controllers=spare_controllers,
             cluster_id=base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="),
             start_s=READY_S,
             **options,  # type: ignore[arg-type]

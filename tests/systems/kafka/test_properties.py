@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.systems.listening import Listening
+from wrackline.fleets.base import Host
 from wrackline.kafka_client.model import Setting
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.jvm.property_file import text
@@ -35,6 +36,25 @@ def test_the_whole_configuration(version: str, name: str, controllers: tuple[str
     if os.environ.get("GOLDEN") == "write":
         file.write_text(made)
     assert made == file.read_text()
+
+
+def test_in_a_quorum_that_changes_voters_are_found_by_asking() -> None:
+    fleet = Listening()
+    fleet.hosts = (*fleet.hosts, Host("c2", "198.18.0.22"))
+    nodes = nodes_on(fleet, brokers=("n1", "n2"), controllers=("c1",), one_id=True, spare_controllers=("c2",))
+    spare = nodes.all[-1]
+    assert (spare.node_id, spare.roles, spare.spare) == (102, {"controller"}, True)
+    assert spare not in (*nodes.started, *nodes.spares, *nodes.controllers)
+    config = {"controller.quorum.auto.join.enable": True}
+    broker, controller = (
+        properties("4.4.0", nodes, node, config, dynamic=True) for node in (nodes.all[0], spare)
+    )
+    for made in (broker, controller):
+        assert "controller.quorum.voters" not in made
+        assert made["controller.quorum.bootstrap.servers"] == "198.18.0.21:9093,198.18.0.22:9093"
+    assert controller["controller.quorum.auto.join.enable"] == "true"
+    assert "controller.quorum.auto.join.enable" not in broker, "a broker does not start with it"
+    assert nodes.voter_list() == ["101@198.18.0.21:9093"], "the spare votes later"
 
 
 def test_a_combined_node_has_one_id() -> None:

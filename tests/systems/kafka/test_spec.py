@@ -8,9 +8,11 @@ from wrackline.checkers.verdict.system_words import elections, features, flushin
 from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.history.model import RunInfo, TopicInfo
+from wrackline.systems.kafka.properties import AUTO_JOIN
 from wrackline.systems.kafka.spec import KafkaSpec
 
 KAFKA = "{name: x, system: {kind: apache-kafka}}"
+AT = "{at_s: 1, duration_s: 1"
 
 
 @pytest.mark.parametrize(
@@ -45,12 +47,80 @@ def test_a_wait_that_is_given_leaves_the_others_as_kafka_needs_them() -> None:
         ("fleet.zookeeper=1", "afka 4.4.0 has controllers of its own"),
         ("system.version=newest", "'newest' is no version of Apache Kafka"),
         ("system.profile=kip966", "system.profile"),
+        ("fleet.spare_controllers=1", "spare_controllers is 1: its quorum is static; say system.quorum: dyn"),
+        ("fleet={brokers: 3, kind: netns, spare_controllers: 5}", "spare_controllers"),
+        (
+            "system={kind: apache-kafka, version: 3.8.1, quorum: dynamic}",
+            "dynamic needs Kafka 3.9.0 or newer",
+        ),
+        (f"system.config={{{AUTO_JOIN}: true}}", "auto.join.enable needs system.quorum: dynamic"),
+        ("system.versions={n9: 4.3.1}", "system.versions.n9: .*may not know: give it one that both know"),
+        (
+            "system={kind: apache-kafka, features: {metadata.version: 30}, versions: {n9: 4.3.1}}",
+            "system.versions.n9: there is no such host; there are n1, n2",
+        ),
+        ("system.versions={n1: 2.8.2}", "system.versions.n1: 2.8.2 and 4.4.0 keep their metadata elsewhere"),
+        (
+            f"system={{kind: apache-kafka, version: 4.1.2, quorum: dynamic, config: {{{AUTO_JOIN}: true}}}}",
+            "auto.join.enable needs Kafka 4.2.0 or newer",
+        ),
+        (f"nemesis.schedule=[{AT}, fault: remove-controller}}]", "its quorum is static"),
     ],
 )
 def test_what_is_wrong_is_one_line(setting: str, said: str) -> None:
     with pytest.raises(SpecError, match=said) as wrong:
         parse(KAFKA, "x.yaml", settings=[setting])
     assert "\n" not in str(wrong.value)
+
+
+def test_hosts_may_have_other_versions() -> None:
+    spec = parse(
+        KAFKA, "x.yaml", settings=["system={kind: apache-kafka, version: 4.3.1, versions: {n2: 4.4.0}}"]
+    )
+    assert spec.system.configured().version == "4.3.1 (n2 4.4.0)"
+
+
+@pytest.mark.parametrize(
+    ("fleet", "fault", "said"),
+    [
+        (
+            "controllers: 3",
+            "add-controller",
+            "1 times add-controller needs as many spare hosts, fleet.spare_co",
+        ),
+        ("controllers: 1", "remove-controller", "there is one controller only, and a quorum needs a voter"),
+        ("controllers: 1", "replace-controller", "there is one controller only, and nobody to copy"),
+        (
+            "controllers: 3, combined: true",
+            "replace-controller",
+            "a controller's disk has replicas of topics",
+        ),
+        ("controllers: 3, spare_controllers: 1", "add-controller", ""),
+        ("controllers: 1, spare_controllers: 2, combined: true", "remove-controller", ""),
+        ("controllers: 3, spare_controllers: 1", "replace-controller", ""),
+    ],
+)
+def test_what_no_quorum_can_do_is_refused(fleet: str, fault: str, said: str) -> None:
+    text = (
+        f"{{name: x, system: {{kind: apache-kafka, quorum: dynamic}}, fleet: {{{fleet}}}, "
+        f"workload: {{duration_s: 20}}, nemesis: {{schedule: [{AT}, fault: {fault}}}]}}}}"
+    )
+    if not said:
+        assert parse(text, "x.yaml").nemesis.schedule[0].inject.fault == fault
+        return
+    with pytest.raises(SpecError, match=said):
+        parse(text, "x.yaml")
+
+
+def test_controllers_of_our_broker_stay() -> None:
+    text = (
+        f"{{name: x, fleet: {{controllers: 3, spare_controllers: 1}}, workload: {{duration_s: 20}}, "
+        f"nemesis: {{schedule: [{AT}, fault: add-controller}}]}}}}"
+    )
+    with pytest.raises(SpecError) as wrong:
+        parse(text, "x.yaml")
+    why = "the controllers of system wrackline are the same from beginning to end"
+    assert [str(one).endswith(why) for one in wrong.value.args] == [True, True]
 
 
 def run(**facts: object) -> RunInfo:
