@@ -93,7 +93,7 @@ _DESCRIBE_TOPIC_PARTITIONS = 75
 _CONTROLLERS = 2
 """The endpoint type of DescribeCluster that stands for controllers (KIP-919)."""
 _SET, _DELETE = 0, 1
-UPGRADE, SAFE_DOWNGRADE = 1, 2
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _METADATA_TOPIC = TopicName("__cluster_metadata")
 _KEY_TYPES = {"group": 0, "transaction": 1}
 

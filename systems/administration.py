@@ -12,7 +12,14 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.kafka_client.connection import PREFERRED, SAFE_DOWNGRADE, UNCLEAN, UPGRADE, Connection
+from wrackline.kafka_client.connection import (
+    PREFERRED,
+    SAFE_DOWNGRADE,
+    UNCLEAN,
+    UNSAFE_DOWNGRADE,
+    UPGRADE,
+    Connection,
+)
 from wrackline.kafka_client.model import Outcome, Quorum, ResourceType, Setting, Voter
 from wrackline.kafka_client.retry import RetryUntil, is_passing
 from wrackline.kafka_client.transport import ProtocolError, Rejected
@@ -245,13 +252,14 @@ class Administrator(Reassigner):
         result = self.ask(Connection.features, timeout_s)
         return {one.name: int(one.max_version_level) for one in result.finalized_features}
 
-    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        """Asks for a level of a feature, higher or (by a safe downgrade) lower than it has; returns why the
-        cluster refuses it, in its words, empty when it is done."""
+    def raise_level(self, feature: str, level: int, *, timeout_s: float, unsafe: bool = False) -> str:
+        """Asks for a level of a feature, higher or (by a safe downgrade, or one that may forget metadata)
+        lower than it has; returns why the cluster refuses it, in its words, empty when it is done."""
+        downgrade = UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE
 
         def update(connection: Connection) -> str:
             try:
-                kind = SAFE_DOWNGRADE if level < self._level(connection, feature) else UPGRADE
+                kind = downgrade if level < self._level(connection, feature) else UPGRADE
                 connection.update_feature(feature, level, timeout_s=_FEATURE_S, kind=kind)
             except Rejected as refused:
                 if refused.error in _LEVEL_LATER:

@@ -325,9 +325,9 @@ class Levelled(Protocol):
     def levels(self, *, timeout_s: float) -> Mapping[str, int]:
         """Name of each feature -> the level that the cluster has."""
 
-    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        """Asks for a higher level of a feature. Why the cluster refuses it, in its words; empty: it is
-        done."""
+    def raise_level(self, feature: str, level: int, *, timeout_s: float, unsafe: bool = False) -> str:
+        """Asks for another level of a feature, a lower one by a safe downgrade or by one that may forget
+        metadata. Why the cluster refuses it, in its words; empty: it is done."""
 
 
 @runtime_checkable

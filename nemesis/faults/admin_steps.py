@@ -121,6 +121,7 @@ class UpdateFeature(AdminStep):
     feature: str
     level: int
     wait_s: float
+    unsafe: bool = False
 
 
 class DescribeQuorum(AdminStep):

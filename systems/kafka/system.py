@@ -174,8 +174,8 @@ class KafkaSystem(KafkaNodes):
     def levels(self, *, timeout_s: float) -> Mapping[str, int]:
         return self._administrator.levels(timeout_s=timeout_s)
 
-    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        return self._administrator.raise_level(feature, level, timeout_s=timeout_s)
+    def raise_level(self, feature: str, level: int, *, timeout_s: float, unsafe: bool = False) -> str:
+        return self._administrator.raise_level(feature, level, timeout_s=timeout_s, unsafe=unsafe)
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         return self._administrator.levels(timeout_s=timeout_s)

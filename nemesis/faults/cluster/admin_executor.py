@@ -293,7 +293,7 @@ class AdminExecutor:
             raise FaultError(f"the features of {system.name} have no levels")
         before = system.levels(timeout_s=ASK_S).get(step.feature)
         deadline = time.monotonic() + step.wait_s
-        while refusal := system.raise_level(step.feature, step.level, timeout_s=ASK_S):
+        while refusal := system.raise_level(step.feature, step.level, timeout_s=ASK_S, unsafe=step.unsafe):
             if time.monotonic() >= deadline:
                 break
             time.sleep(POLL_S)

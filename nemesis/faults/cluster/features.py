@@ -36,17 +36,19 @@ class UpdateFeature(ClusterFault):
     feature: str
     level: int
     refused: bool = False
+    unsafe: bool = False
 
     def commands(self, context: FaultContext) -> Commands:
         wait_s = 0.0 if self.refused else RAISE_S
-        return Commands((steps.UpdateFeature(context.targets[0].host, self.feature, self.level, wait_s),), ())
+        host = context.targets[0].host
+        return Commands((steps.UpdateFeature(host, self.feature, self.level, wait_s, self.unsafe),), ())
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:  # noqa: ARG002
         said = output_of(probe_log.do, steps.UpdateFeature)
         if said is None:
             return Proof(False, f"nobody asked for {self.feature}={self.level}")
         came = json.loads(said)
-        before, after, refusal = came["before"], came["after"], came["refusal"]
+        before, after, refusal = came["before"] or 0, came["after"] or 0, came["refusal"]
         if self.refused:
             text = f"{self.feature}={self.level} was asked for at level {before}: {refusal or 'and done'}"
             return Proof(bool(refusal) and after == before != self.level, text)
@@ -54,7 +56,7 @@ class UpdateFeature(ClusterFault):
             return Proof(False, f"{self.feature} stayed at {after}: {refusal}")
         if before == after:
             return Proof(False, f"{self.feature} was at {before} before")
-        way = "raised" if (before or 0) < self.level else "lowered"
+        way = "raised" if before < self.level else "lowered"
         return Proof(after == self.level, f"{self.feature} was {way} from {before} to {after}")
 
 
@@ -70,10 +72,12 @@ class UpdateFeatureSpec(UnprivilegedSpec):
     """Whoever it is: the cluster is meant."""
     feature: str
     """The name of the feature: `metadata.version`."""
-    level: Annotated[int, Field(ge=1)]
-    """The level that it gets."""
+    level: Annotated[int, Field(ge=0)]
+    """The level that it gets; 0 turns it off."""
     refused: bool = False
-    """The cluster must refuse it: it is asked too early."""
+    """The cluster must refuse it: it is asked too early, or metadata would be lost."""
+    unsafe: bool = False
+    """A lower level is asked for even if metadata is lost by it. Apache Kafka refuses that so far."""
 
     @property
     def begins_s(self) -> float:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from itertools import pairwise
+from pathlib import Path
 
-from wrackline.harness.specification.spec import SpecError, parse
+import pytest
+import yaml
+
+from wrackline.harness.specification.spec import SpecError, apply_setting, parse
+from wrackline.systems.kafka.releases import NEWEST, parsed
 
 
 def schedule(*versions: str) -> str:
@@ -35,3 +40,24 @@ def test_the_order_is_that_of_the_times() -> None:
         "{at_s: 5, duration_s: 1, fault: rolling-upgrade, to: kip966}]}"
     )
     parse(text, "x.yaml")
+
+
+def test_the_pairs_of_the_example_follow_each_other() -> None:
+    """Each release of Apache Kafka goes to the next one and back, and its level is the one before's goal."""
+    root = Path(__file__).parents[3]
+    night = yaml.safe_load((root / "docs/examples/upgrades.yaml").read_text())
+    pairs = []
+    for run in night["runs"]:
+        spec = yaml.safe_load((root / "suites" / run["spec"]).read_text())
+        for key, value in run.get("set", {}).items():
+            apply_setting(spec, f"{key}={value}")
+        early, up, _, back, again, late, *_, lower = spec["nemesis"]["schedule"]
+        assert spec["system"]["version"] == back["to"]
+        assert up["to"] == again["to"]
+        assert early["level"] == late["level"] > lower["level"]
+        pairs.append((back["to"], up["to"], lower["level"], late["level"]))
+    for newer, older in pairwise(pairs):
+        assert (older[1], older[3]) == (newer[0], newer[2])
+    assert pairs[0][1] == NEWEST
+    lines = [parsed(one)[:2] for one in (pairs[-1][0], *(one[1] for one in reversed(pairs)))]
+    assert lines == [(3, 9), (4, 0), (4, 1), (4, 2), (4, 3), (4, 4)]

@@ -41,8 +41,8 @@ class WracklineBridging(WracklineOnZooKeeper):
     def _in_charge(self) -> type[WracklineSystem]:
         return WracklineSystem if self._taken_over else WracklineOnZooKeeper
 
-    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
-        refusal = super().raise_level(feature, level, timeout_s=timeout_s)
+    def raise_level(self, feature: str, level: int, *, timeout_s: float, unsafe: bool = False) -> str:
+        refusal = super().raise_level(feature, level, timeout_s=timeout_s, unsafe=unsafe)
         if not refusal and level >= znodes.WITH_CONTROLLER:
             self._taken_over = True
         return refusal

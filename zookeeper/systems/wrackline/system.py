@@ -116,7 +116,7 @@ class WracklineOnZooKeeper(WracklineSystem):
     def levels(self, *, timeout_s: float) -> Mapping[str, int]:
         return {znodes.BROKER_PROTOCOL: self._session.ask(znodes.level, timeout_s)}
 
-    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
+    def raise_level(self, feature: str, level: int, *, timeout_s: float, unsafe: bool = False) -> str:  # noqa: ARG002
         if feature != znodes.BROKER_PROTOCOL:
             return f"there is no feature {feature}; there is: {znodes.BROKER_PROTOCOL}"
         return self._session.ask(lambda asking: znodes.raise_level(asking, level), timeout_s)

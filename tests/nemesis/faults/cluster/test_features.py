@@ -24,13 +24,15 @@ class LevelledSystem(FakeSystem):
 
     refusals = 0
     level = 11
+    unsafe = False
 
     def levels(self, *, timeout_s: float) -> dict[str, int]:
         del timeout_s
         return {"metadata.version": self.level}
 
-    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
+    def raise_level(self, feature: str, level: int, *, timeout_s: float, unsafe: bool = False) -> str:
         del feature, timeout_s
+        self.unsafe = unsafe
         if self.refusals:
             self.refusals -= 1
             return "Broker 3 only supports versions 11 to 11."
@@ -76,7 +78,18 @@ def test_a_level_is_raised_or_lowered() -> None:
 
     assert proof(11, 23) == "metadata.version was raised from 11 to 23"
     assert proof(23, 11) == "metadata.version was lowered from 23 to 11"
-    assert proof(None, 1) == "metadata.version was raised from None to 1"
+    assert proof(None, 1) == "metadata.version was raised from 0 to 1"
+    assert proof(1, 0) == "metadata.version was lowered from 1 to 0"
+
+
+def test_an_unsafe_downgrade_is_asked_for_as_one() -> None:
+    system = LevelledSystem(FakeFleet(), cluster(partition()))
+    executor = StepExecutor(FakeFleet(), system, ("log",))
+    for unsafe in (True, False):
+        spec = UpdateFeatureSpec(fault="update-feature", feature="f", level=0, unsafe=unsafe)
+        [step] = spec.build().commands(context("n1")).do
+        executor.carry_out(step)
+        assert system.unsafe is unsafe
 
 
 def test_a_level_that_was_there_before_proves_nothing() -> None:
