@@ -14,6 +14,7 @@ from tests.docs.pages import Page, prose_of_python
 from tests.docs.references import HOMES, problems
 from wrackline.checkers.verdict.conditions.conditions import CONDITIONS
 from wrackline.simulator.invariants.catalogue import INVARIANTS
+from wrackline.simulator.trace_check.quorum_logs import OF_QUORUM
 
 ROOT = Path(__file__).parents[2]
 
@@ -212,7 +213,8 @@ def test_of_every_bug_it_is_said_what_shows_it_or_why_nothing_does() -> None:
 
 def test_every_invariant_is_in_the_catalogue_and_has_a_row() -> None:
     of_zookeeper_alone = {"I21", "I22"}
-    assert codes("docs/invariants.md", "IQ") == {one.id for one in INVARIANTS} | of_zookeeper_alone
+    known = {one.id for one in INVARIANTS} | of_zookeeper_alone | set(OF_QUORUM)
+    assert codes("docs/invariants.md", "IQ") == known
 
 
 def test_every_import_contract_is_told_in_the_architecture() -> None:
