@@ -44,7 +44,13 @@ GIVEN: dict[str, dict[str, Any]] = {
     "roll-back": {"target": "follower"},
 }
 """What a fault must be told, or is better told, than its defaults."""
-ELSEWHERE = {"lazyfs": "lazyfs needs LazyFS, mounted on its hosts by whoever wants it (docs/nemesis.md)"}
+ELSEWHERE = {
+    "lazyfs": "lazyfs needs LazyFS, mounted on its hosts by whoever wants it (docs/nemesis.md)",
+    **dict.fromkeys(
+        ("add-controller", "remove-controller", "replace-controller"),
+        "it needs a quorum that changes, with hosts of its own: suites/kafka-quorum.yaml",
+    ),
+}
 OLDER = {"apache-kafka": {"version": "4.0.0"}}
 """What a rolling upgrade can begin from."""
 

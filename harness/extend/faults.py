@@ -154,7 +154,9 @@ def _examples(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
     for name, model in models.items():
         assert issubclass(model, FleetSpec | SystemSpec)
         generous: dict[str, Any] = (
-            {"controllers": 3, "spares": 1} if issubclass(model, FleetSpec) else {"version": "3.9.2"}
+            {"controllers": 3, "spares": 1, "spare_controllers": 1}
+            if issubclass(model, FleetSpec)
+            else {"version": "3.9.2", "quorum": "dynamic"}
         )
         for given in (generous, dict[str, Any]()):
             try:
