@@ -179,6 +179,10 @@ class SystemSpec(Strict):
         then."""
         return self
 
+    def with_level(self, feature: str, level: int) -> SystemSpec:  # noqa: ARG002
+        """Returns the system after a feature got this level: what can be done to it then."""
+        return self
+
     def without_levels(self) -> str | None:
         """Returns why the cluster has no features whose level could be raised; None when it has some."""
         return f"the features of system {self.kind} have no levels"

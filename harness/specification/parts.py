@@ -12,6 +12,7 @@ from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections, TopicSpec
 from wrackline.nemesis.faults.cluster.admin import ElectPreferred
+from wrackline.nemesis.faults.cluster.features import UpdateFeatureSpec
 from wrackline.nemesis.faults.processes.restarts import RollingUpgradeSpec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
@@ -205,6 +206,9 @@ def _possible(spec: Sections) -> Iterator[str]:
             yield f"nemesis.schedule[{number}]: {why}"
         elif isinstance(one.inject, RollingUpgradeSpec):
             became = spec.model_copy(update={"system": became.system.became(one.inject.to)})
+        elif isinstance(one.inject, UpdateFeatureSpec) and not one.inject.refused:
+            system = became.system.with_level(one.inject.feature, one.inject.level)
+            became = spec.model_copy(update={"system": system})
     for place, fault in _drawn(spec):
         if (why := spec.cannot(fault)) is not None:
             yield f"{place}: {why}"

@@ -128,7 +128,8 @@ class KafkaSpec(SystemSpec):
     def _unknown_level(self, version: str) -> str:
         return (
             f"a new cluster of Kafka {self.version} has a metadata version that {version} may not know: "
-            f"give it one that both know, system.features: {{{METADATA}: LEVEL}}"
+            f"give it one that both know, system.features: {{{METADATA}: LEVEL}}, or lower it by "
+            "update-feature"
         )
 
     def _quorum_misfit(self) -> str | None:
@@ -190,6 +191,9 @@ class KafkaSpec(SystemSpec):
         """The cluster keeps the metadata version of its first version until ``update-feature`` raises it."""
         features = {METADATA: 0, **self.features}
         return self.model_copy(update={"version": version, "versions": {}, "features": features})
+
+    def with_level(self, feature: str, level: int) -> KafkaSpec:
+        return self.model_copy(update={"features": {**self.features, feature: level}})
 
     def without_levels(self) -> str | None:
         if on_zookeeper(self.version):

@@ -77,7 +77,7 @@ class UpdateFeatureSpec(UnprivilegedSpec):
     refused: bool = False
     """The cluster must refuse it: it is asked too early, or metadata would be lost."""
     unsafe: bool = False
-    """A lower level is asked for even if metadata is lost by it. Apache Kafka refuses that so far."""
+    """A lower level is asked for even if metadata is lost by it; then Apache Kafka refuses it so far."""
 
     @property
     def begins_s(self) -> float:
