@@ -81,11 +81,11 @@ def formatted(release: Release, features: Mapping[str, int], kind: Kind = Kind.S
     if on_zookeeper(release.version):
         return {}
     name = ",".join(f"{feature}={level}" for feature, level in sorted(features.items())) or "default"
-    beside = "" if kind is Kind.STATIC else f".{kind}"
-    kept = release.folder / "formatted" / f"{name}{beside}.json"
+    suffix = "" if kind is Kind.STATIC else f".{kind}"
+    kept = release.folder / "formatted" / f"{name}{suffix}.json"
     if not kept.is_file():
         roles = "broker" if kind is Kind.BROKER else "broker,controller"
-        files = _format(release, features, _QUORUM_ARGUMENTS.get(kind, ()), dynamic=bool(beside), roles=roles)
+        files = _format(release, features, _QUORUM_ARGUMENTS.get(kind, ()), dynamic=bool(suffix), roles=roles)
         if not os.access(release.folder, os.W_OK):  # installed by root, used by another
             return files
         kept.parent.mkdir(exist_ok=True)

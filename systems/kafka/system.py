@@ -192,8 +192,8 @@ class KafkaSystem(KafkaNodes):
         return result
 
     def voter_on(self, node: Node) -> Voter:
-        said = self._command(node, f"sed -n s/^directory.id=//p {data_dir(node.host)}/meta.properties")
-        return Voter(node.node_id, said.stdout.strip())
+        result = self._command(node, f"sed -n s/^directory.id=//p {data_dir(node.host)}/meta.properties")
+        return Voter(node.node_id, result.stdout.strip())
 
     def add_voter(self, node: Node, *, timeout_s: float) -> None:
         listener = (CONTROLLER_LISTENER, node.host.address, CONTROLLER_PORT)
@@ -215,8 +215,8 @@ class KafkaSystem(KafkaNodes):
         return metadata_log.chronicle(log, host, topic)
 
     def quorum_logs(self) -> Sequence[QuorumLog]:
-        found = on_each(self._placed.every_controller, self._quorum_log)
-        return [log for log in found if log is not None]
+        logs = on_each(self._placed.every_controller, self._quorum_log)
+        return [log for log in logs if log is not None]
 
     def _quorum_log(self, node: Node) -> QuorumLog | None:
         """The node's copy of the quorum's history; None of a spare that has none. Raises DeployError."""

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.admin_steps import DescribeQuorum, JoinQuorum, LeaveQuorum, RenewDisk
-from wrackline.nemesis.faults.cluster.quorum_state import members, quorum_seen, transition_seen
+from wrackline.nemesis.faults.cluster.quorum_state import members, read_quorum, read_transition
 from wrackline.nemesis.faults.outputs import output_of
 from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
 from wrackline.nemesis.faults.step import Step
@@ -47,7 +47,7 @@ def _flaw(probe_log: ProbeLog, expected: Voter | None, node_id: int) -> str:
     """Returns where the quorum's report differs from what it should say of a node while the fault is in
     force; empty where it does not. ``expected``: None for no voter."""
     for when, probe in probe_log.ends:
-        quorum = quorum_seen(probe)
+        quorum = read_quorum(probe)
         if quorum is None:
             return f"{when} nobody described the quorum"
         if quorum.voter(node_id) != expected:
@@ -58,7 +58,7 @@ def _flaw(probe_log: ProbeLog, expected: Voter | None, node_id: int) -> str:
 def _not_a_voter(context: FaultContext, probe_log: ProbeLog) -> str:
     """Returns what the quorum said after the undo where the target is no voter then."""
     [one] = context.targets
-    quorum = quorum_seen(probe_log.control)
+    quorum = read_quorum(probe_log.control)
     if quorum is None:
         return f"node {one.node_id}: nobody described the quorum after the undo"
     if quorum.voter(one.node_id) is None:
@@ -87,7 +87,7 @@ class AddController:
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         [one] = context.targets
-        change = transition_seen(probe_log.do, JoinQuorum)
+        change = read_transition(probe_log.do, JoinQuorum)
         if change is None or (voter := change.after.voter(one.node_id)) is None:
             return Proof(False, f"node {one.node_id} on {one.host} did not become a voter")
         if change.before.voter(one.node_id) is not None:
@@ -124,7 +124,7 @@ class RemoveController:
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         [one] = context.targets
-        change = transition_seen(probe_log.do, LeaveQuorum)
+        change = read_transition(probe_log.do, LeaveQuorum)
         if change is None:
             return Proof(False, f"node {one.node_id} on {one.host} did not leave the quorum")
         if (voter := change.before.voter(one.node_id)) is None:
@@ -167,7 +167,7 @@ class ReplaceController:
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         [one] = context.targets
-        change = transition_seen(probe_log.do, JoinQuorum)
+        change = read_transition(probe_log.do, JoinQuorum)
         if output_of(probe_log.do, RenewDisk) is None or change is None:
             return Proof(False, f"node {one.node_id} on {one.host} did not come back with an empty disk")
         old, new = change.before.voter(one.node_id), change.after.voter(one.node_id)

@@ -45,23 +45,23 @@ class QuorumExecutor:
     def _join(system: Voting, node: Node, now: Quorum) -> bool:
         """Takes the next step until the voter with the node's id is the one on its disk. Two voters cannot
         have one id, so an earlier one goes first. Returns whether nothing is left to do."""
-        known = now.voter(node.node_id)
-        if known == system.voter_on(node):
+        voter = now.voter(node.node_id)
+        if voter == system.voter_on(node):
             return True
         if system.joins_by_itself:
             raise DeployError(f"node {node.node_id} has not joined by itself yet")
-        if known is None:
+        if voter is None:
             system.add_voter(node, timeout_s=ASK_S)
         else:
-            system.remove_voter(known, timeout_s=ASK_S)
+            system.remove_voter(voter, timeout_s=ASK_S)
         return False
 
     @staticmethod
     def _leave(system: Voting, node: Node, now: Quorum) -> bool:
-        known = now.voter(node.node_id)
-        if known is not None:
-            system.remove_voter(known, timeout_s=ASK_S)
-        return known is None
+        voter = now.voter(node.node_id)
+        if voter is not None:
+            system.remove_voter(voter, timeout_s=ASK_S)
+        return voter is None
 
     @staticmethod
     def _change(system: Voting, advance: Callable[[Quorum], bool], wait_s: float) -> str:

@@ -40,13 +40,13 @@ def say_transition(before: Quorum, after: Quorum) -> str:
     return json.dumps([asdict(before), asdict(after)])
 
 
-def quorum_seen(dones: Sequence[StepResult]) -> Quorum | None:
+def read_quorum(dones: Sequence[StepResult]) -> Quorum | None:
     """Returns the last description of the quorum among these steps; None when there was none."""
     texts = [done.output for done in carried_out(dones, DescribeQuorum)]
     return _quorum(json.loads(texts[-1])) if texts and texts[-1] else None
 
 
-def transition_seen(dones: Sequence[StepResult], kind: type[Step]) -> Transition | None:
+def read_transition(dones: Sequence[StepResult], kind: type[Step]) -> Transition | None:
     """Returns how the first step of this kind changed the quorum; None where none was carried out."""
     text = output_of(dones, kind)
     return Transition(*map(_quorum, json.loads(text))) if text else None

@@ -9,6 +9,7 @@ import pytest
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.trace_check.coverage import WRITTEN_PARTLY
+from wrackline.simulator.trace_check.quorum_logs import OF_QUORUM
 from wrackline.simulator.trace_check.stored_state import Cluster, Entry, Log, State, judge_written
 from wrackline.simulator.trace_check.verdicts import Judged
 
@@ -60,7 +61,7 @@ def test_what_is_whole_breaks_nothing() -> None:
     assert found.broken == ()
     assert (found.steps, found.lines) == (10, 7 + 13)
     assert set(found.checked) == set(WRITTEN_PARTLY)
-    assert {*found.checked, *found.undecided} == {kind.id for kind in INVARIANTS}
+    assert {*found.checked, *found.undecided} == {*(kind.id for kind in INVARIANTS), *OF_QUORUM}
 
 
 OTHERS = (*RECORDS[:3], Entry(3, 1, 999), RECORDS[4])

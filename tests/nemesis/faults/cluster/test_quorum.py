@@ -18,7 +18,7 @@ from wrackline.nemesis.faults.cluster.quorum import (
     ReplaceController,
 )
 from wrackline.nemesis.faults.cluster.quorum_executor import QuorumExecutor
-from wrackline.nemesis.faults.cluster.quorum_state import quorum_seen, say_quorum, say_transition
+from wrackline.nemesis.faults.cluster.quorum_state import read_quorum, say_quorum, say_transition
 from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import Fault, FaultError, ProbeLog, Restorable, StepResult
 from wrackline.nemesis.spec import FAULT
@@ -189,7 +189,7 @@ def test_the_disk_of_a_node_that_runs_stays() -> None:
 
 def test_a_description_is_read_as_it_was_written() -> None:
     said = carry_out(Voters({101: "a"}, {}), DescribeQuorum("c1"))
-    assert quorum_seen([StepResult(DescribeQuorum("c1"), said)]) == Quorum(102, 1, (C1,), ())
+    assert read_quorum([StepResult(DescribeQuorum("c1"), said)]) == Quorum(102, 1, (C1,), ())
 
 
 def test_the_settings_say_whom_they_hit() -> None:
