@@ -7,7 +7,9 @@ response, and in a produce request also how long the broker may wait for the oth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
+from pathlib import Path
 
 from wrackline.workloads.clients.base import GroupSettings, RefusedSetting, Settings
 
@@ -38,8 +40,64 @@ _COMMON = {
 }
 
 
+_LOGIN = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+}
+
+
 def _text(value: bool) -> str:
     return str(value).lower()
+
+
+def security(given: Mapping[str, str | int | float | bool]) -> dict[str, str]:
+    """Returns the settings of librdkafka by which clients are let in, in Java's words. PEM files are taken as
+    they are (KIP-651). Raises RefusedSetting for a setting that has no counterpart here, and for a key that
+    Java cannot read."""
+    left = {name: str(value) for name, value in given.items()}
+    made = {}
+    if protocol := left.pop("security.protocol", ""):
+        made["security.protocol"] = protocol
+    if mechanism := left.pop("sasl.mechanism", ""):
+        name, password = (_quoted(left.pop(f"sasl.{one}", "")) for one in ("username", "password"))
+        made["sasl.mechanism"] = mechanism
+        made["sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{_LOGIN[mechanism]} required username={name} "
+            f"password={password};"
+        )
+    if protocol.endswith("SSL"):
+        made |= _tls(left)
+    if left:
+        raise RefusedSetting(f"{', '.join(left)}: these are properties of librdkafka")
+    return made
+
+
+def _tls(left: dict[str, str]) -> dict[str, str]:
+    """The settings of TLS, which are taken out of ``left``."""
+    verify = left.pop("ssl.endpoint.identification.algorithm", "https")
+    made = {"ssl.endpoint.identification.algorithm": "" if verify == "none" else verify}
+    if ca := left.pop("ssl.ca.location", ""):
+        made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": ca}
+    if certificate := left.pop("ssl.certificate.location", ""):
+        key = Path(left.pop("ssl.key.location")).read_text()
+        if "BEGIN PRIVATE KEY" not in key and "BEGIN ENCRYPTED PRIVATE KEY" not in key:
+            raise RefusedSetting(
+                "ssl.key_location: Java reads keys in PKCS #8 alone; `openssl pkcs8 -topk8` makes one of it"
+            )
+        made |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": Path(certificate).read_text(),
+            "ssl.keystore.key": key,
+        }
+    if password := left.pop("ssl.key.password", ""):
+        made["ssl.key.password"] = password
+    return made
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def producer(bootstrap: str, settings: Settings) -> dict[str, str]:
@@ -53,6 +111,7 @@ def producer(bootstrap: str, settings: Settings) -> dict[str, str]:
         )
     given = {
         **_COMMON,
+        **security(client.librdkafka),
         "bootstrap.servers": bootstrap,
         "acks": str(settings.acks),
         "enable.idempotence": _text(settings.idempotence),
@@ -81,9 +140,11 @@ def transactional(
 
 
 def consumer(bootstrap: str, settings: Settings, *, isolation: str | None, group: str) -> dict[str, str]:
+    """Raises RefusedSetting."""
     client = settings.client
     return {
         **_COMMON,
+        **security(client.librdkafka),
         "bootstrap.servers": bootstrap,
         "group.id": group or NO_GROUP,
         "enable.auto.commit": "false",

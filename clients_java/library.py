@@ -12,7 +12,7 @@ from wrackline.clients_java.consumers import JavaConsumer, consumer
 from wrackline.clients_java.jvm import Kafka, look
 from wrackline.clients_java.members import JavaMember
 from wrackline.clients_java.producers import JavaProducer, JavaTransactionalProducer
-from wrackline.workloads.clients.base import ClientError, GroupSettings, RefusedSetting, Settings, Unavailable
+from wrackline.workloads.clients.base import ClientError, GroupSettings, Settings, Unavailable
 from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.clients.store import ClientStore
 from wrackline.workloads.clients.versions import KAFKA_CLIENTS, NEWEST, WITH_CLOSE_OPTIONS
@@ -44,8 +44,6 @@ class Java:
     def check(self, settings: Settings) -> None:
         """Starts no JVM: whether there is one, and what the settings would be."""
         look()
-        if settings.client.librdkafka:  # of a cluster that asks who its clients are
-            raise RefusedSetting("clients with TLS or SASL need library librdkafka")
         configs.producer("", settings)
         configs.consumer("", settings, isolation=None, group="")
         if settings.membership is not None:
