@@ -51,36 +51,36 @@ def _text(value: bool) -> str:
     return str(value).lower()
 
 
-def security(given: Mapping[str, str | int | float | bool]) -> dict[str, str]:
+def security(properties: Mapping[str, str | int | float | bool]) -> dict[str, str]:
     """Returns the settings of librdkafka by which clients are let in, in Java's words. PEM files are taken as
     they are (KIP-651). Raises RefusedSetting for a setting that has no counterpart here, and for a key that
     Java cannot read."""
-    left = {name: str(value) for name, value in given.items()}
+    remaining = {name: str(value) for name, value in properties.items()}
     made = {}
-    if protocol := left.pop("security.protocol", ""):
+    if protocol := remaining.pop("security.protocol", ""):
         made["security.protocol"] = protocol
-    if mechanism := left.pop("sasl.mechanism", ""):
-        name, password = (_quoted(left.pop(f"sasl.{one}", "")) for one in ("username", "password"))
+    if mechanism := remaining.pop("sasl.mechanism", ""):
+        name, password = (_quoted(remaining.pop(f"sasl.{one}", "")) for one in ("username", "password"))
         made["sasl.mechanism"] = mechanism
         made["sasl.jaas.config"] = (
             f"org.apache.kafka.common.security.{_LOGIN[mechanism]} required username={name} "
             f"password={password};"
         )
     if protocol.endswith("SSL"):
-        made |= _tls(left)
-    if left:
-        raise RefusedSetting(f"{', '.join(left)}: these are properties of librdkafka")
+        made |= _tls(remaining)
+    if remaining:
+        raise RefusedSetting(f"{', '.join(remaining)}: these are properties of librdkafka")
     return made
 
 
-def _tls(left: dict[str, str]) -> dict[str, str]:
-    """The settings of TLS, which are taken out of ``left``."""
-    verify = left.pop("ssl.endpoint.identification.algorithm", "https")
+def _tls(remaining: dict[str, str]) -> dict[str, str]:
+    """The settings of TLS, which are taken out of ``remaining``."""
+    verify = remaining.pop("ssl.endpoint.identification.algorithm", "https")
     made = {"ssl.endpoint.identification.algorithm": "" if verify == "none" else verify}
-    if ca := left.pop("ssl.ca.location", ""):
+    if ca := remaining.pop("ssl.ca.location", ""):
         made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": ca}
-    if certificate := left.pop("ssl.certificate.location", ""):
-        key = Path(left.pop("ssl.key.location")).read_text()
+    if certificate := remaining.pop("ssl.certificate.location", ""):
+        key = Path(remaining.pop("ssl.key.location")).read_text()
         if "BEGIN PRIVATE KEY" not in key and "BEGIN ENCRYPTED PRIVATE KEY" not in key:
             raise RefusedSetting(
                 "ssl.key_location: Java reads keys in PKCS #8 alone; `openssl pkcs8 -topk8` makes one of it"
@@ -90,7 +90,7 @@ def _tls(left: dict[str, str]) -> dict[str, str]:
             "ssl.keystore.certificate.chain": Path(certificate).read_text(),
             "ssl.keystore.key": key,
         }
-    if password := left.pop("ssl.key.password", ""):
+    if password := remaining.pop("ssl.key.password", ""):
         made["ssl.key.password"] = password
     return made
 

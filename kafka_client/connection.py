@@ -25,6 +25,7 @@ from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, Cre
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
 from kio.schema.create_topics.v2.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kio.schema.create_topics.v2.response import CreateTopicsResponse
+from kio.schema.delete_groups.v1 import DeleteGroupsRequest, DeleteGroupsResponse
 from kio.schema.delete_topics.v1 import DeleteTopicsRequest, DeleteTopicsResponse
 from kio.schema.describe_cluster import v1 as describe_controllers
 from kio.schema.describe_cluster.v0 import DescribeClusterRequest, DescribeClusterResponse
@@ -59,7 +60,7 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsResponse,
 )
 from kio.schema.remove_raft_voter.v0 import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from kio.schema.types import BrokerId, TopicName, TransactionalId
+from kio.schema.types import BrokerId, GroupId, TopicName, TransactionalId
 from kio.schema.unregister_broker.v0 import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
@@ -300,6 +301,11 @@ class Connection(Transport):
     def delete_topic(self, topic: str, *, timeout_s: float) -> None:
         request = DeleteTopicsRequest(topic_names=(TopicName(topic),), timeout=duration(timeout_s))
         self._first(f"DeleteTopics of {topic}", self.request(request, DeleteTopicsResponse).responses)
+
+    def delete_group(self, group: str) -> None:
+        """Deletes a group that has no members; asked of its coordinator."""
+        answer = self.request(DeleteGroupsRequest(groups_names=(GroupId(group),)), DeleteGroupsResponse)
+        self._first(f"DeleteGroups of {group}", answer.results)
 
     def list_offset(
         self, topic: str, partition: int, timestamp: int = LATEST, *, leader_epoch: int = -1

@@ -179,6 +179,20 @@ class Administrator(Reassigner):
 
         self._change(f"unregister broker {node_id}", forget, timeout_s)
 
+    def delete_group(self, group: str, *, timeout_s: float) -> None:
+        """Waits until its members are gone. One that is not there is no error."""
+
+        def delete(connection: Connection) -> None:
+            try:
+                with _passed_over(ErrorCode.group_id_not_found):
+                    connection.delete_group(group)
+            except Rejected as refused:
+                if refused.error is ErrorCode.non_empty_group:
+                    raise ProtocolError(f"{group} has members") from refused
+                raise
+
+        self._change(f"delete group {group}", delete, timeout_s)
+
     def coordinator(self, what: str, name: str, *, timeout_s: float) -> int:
         """Returns the node that coordinates this group or, by its transactional id, this transaction
         (``what``)."""

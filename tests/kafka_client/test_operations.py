@@ -87,6 +87,12 @@ def coordinators(cluster: Cluster, asked: Connection) -> None:
         asked.init_producer_id("tx", transaction_timeout_s=60)
 
 
+def groups(cluster: Cluster, asked: Connection) -> None:
+    """Our own broker has none, and hangs up; tests/systems/kafka/test_workloads.py deletes real ones."""
+    with pytest.raises(ProtocolError, match="DeleteGroupsRequest to"):
+        asked.delete_group("readers")
+
+
 def topics(cluster: Cluster, asked: Connection) -> None:
     made(asked, "grows", 2)
     [seen] = asked.metadata(["grows"]).topics
@@ -204,6 +210,7 @@ FAMILY: dict[Callable[[Cluster, Connection], None], str] = {
     topics: "create_topic create_partitions delete_topic describe_topics cluster_state",
     offsets: "list_offset",
     settings: "describe_configs alter_configs",
+    groups: "delete_group",
     elections: "elect_leaders elect",
     reassignments: "alter_reassignments list_reassignments",
     brokers_for_good: "unregister_broker",

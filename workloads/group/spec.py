@@ -7,15 +7,18 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from wrackline.plugins.acls import Acls, merged
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS, Strict
 from wrackline.workloads.clients.base import GroupSettings
 from wrackline.workloads.clients.settings import PatientClientSettings
-from wrackline.workloads.log.spec import ClientsSpec
+from wrackline.workloads.log.spec import GROUP_ACLS, ClientsSpec
 
 Every = Annotated[int, Field(ge=0)]
 CLASSIC = ("range", "roundrobin", "cooperative-sticky")
 CONSUMER = ("uniform", "range")
+CONSUMER_SESSION_S = 45.0
+"""``group.consumer.session.timeout.ms``, the brokers' own setting, by default."""
 
 
 class Mix(Strict):
@@ -93,6 +96,14 @@ class GroupSpec(ClientsSpec):
         if self.protocol == "consumer":
             return super().needs | {Capability.GROUPS, Capability.CONSUMER_PROTOCOL}
         return super().needs | {Capability.GROUPS}
+
+    @property
+    def acls(self) -> Acls:
+        return merged((super().acls, GROUP_ACLS))
+
+    @property
+    def longest_session_s(self) -> float:
+        return CONSUMER_SESSION_S if self.protocol == "consumer" else self.session_timeout_ms / 1e3
 
     @property
     def patience_s(self) -> float:

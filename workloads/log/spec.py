@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from wrackline.plugins.acls import Acls, Resource
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import SECONDS, Lax, Most, NoBoolean, Strict
 from wrackline.workloads import payload
@@ -17,6 +18,12 @@ from wrackline.workloads.pace import Spacing
 from wrackline.workloads.payload import MAX_BYTES, OVERHEAD
 
 LONGEST_S = 8 * 7 * 86_400
+LOG_ACLS: Acls = {
+    Resource.TOPIC: ("Create", "Delete", "Describe", "DescribeConfigs", "Read", "Write"),
+    # A consumer without a group of its own still asks who coordinates the one that it names.
+    Resource.GROUP: ("Describe",),
+}
+GROUP_ACLS: Acls = {Resource.GROUP: ("Delete", "Describe", "Read")}
 MOST_A_SECOND = 1_000_000
 
 
@@ -118,6 +125,17 @@ class ClientsSpec(Strict):
     def needs(self) -> frozenset[Capability]:
         """Returns the capabilities that the system must offer."""
         return frozenset({Capability.IDEMPOTENCE}) if self.idempotence else frozenset()
+
+    @property
+    def acls(self) -> Acls:
+        """Returns the rights that its clients, and the harness for them, need in a cluster with ACLs: on the
+        run's topics, and on all else that the workload uses there."""
+        return LOG_ACLS
+
+    @property
+    def longest_session_s(self) -> float:
+        """Returns after how long without a heartbeat a member has left its group for sure."""
+        return 0.0
 
     @property
     def isolation(self) -> str:

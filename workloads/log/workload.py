@@ -154,6 +154,11 @@ class Workload:
         return ()
 
     @property
+    def groups_made(self) -> Sequence[str]:
+        """Returns the groups of any kind that a run leaves in a cluster, unless somebody deletes them."""
+        return self.groups
+
+    @property
     def transactional_ids(self) -> Sequence[str]:
         """Returns the transactional ids of the producers that make transactions."""
         return ()

@@ -56,6 +56,8 @@ GUIDED_S = 90.0
 STEP_S = 0.25
 EPOCHS_S, EPOCH_S = 60.0, 0.02
 """How long it may take to use up the epochs of a transactional id: at least, and each."""
+GROUPS_S = 20.0
+"""How long a cluster that runs already may take to delete a group that has no members any more."""
 TEAR_DOWN = "tear down"
 
 
@@ -349,10 +351,18 @@ class LiveRun:
         self.leaps.stop()
         self.account.over()
 
-    def _leave_the_cluster(self) -> None:
+    def _remove_topics(self) -> None:
         assert isinstance(self.parts.system, ExternalCluster)
-        if left := self.parts.system.remove_topics():
-            self.progress.say(left)
+        if done := self.parts.system.remove_topics():
+            self.progress.say(done)
+
+    def _remove_groups(self) -> None:
+        """A member that crashed, or that keeps its place, leaves its group when its session ends."""
+        assert isinstance(self.parts.system, ExternalCluster)
+        if self.workload is not None:
+            longest_s = GROUPS_S + self.spec.workload.longest_session_s
+            if done := self.parts.system.remove_groups(self.workload.groups_made, timeout_s=longest_s):
+                self.progress.say(done)
 
     # --- helpers ------------------------------------------------------------------------------------------
 
@@ -428,7 +438,8 @@ class LiveRun:
         for problem in self.canaries.stop():
             log.warning("%s", problem)
         if isinstance(self.parts.system, ExternalCluster):
-            self.attempt(TEAR_DOWN, self._leave_the_cluster)
+            self.attempt(TEAR_DOWN, self._remove_groups)
+            self.attempt(TEAR_DOWN, self._remove_topics)
         self.parts.close()
         if self.options.keep_fleet and fleet.hosts:
             self.parts.keep()
