@@ -25,7 +25,11 @@ commit      a consumer commits, in both events: ``extra`` = {"offsets": {"p": ne
             "generation"} (the last two where known)
             ``extra.mode`` = "sync" | "async" where the workload has both
 committed   ok: the answer of a fresh OffsetFetch: ``extra`` = {"offsets": {"p": committed offset, -1 for
-            none}, "group"}; the last of a group, after healing, are its final committed offsets
+            none}, "group"}; the last of a group, after healing, are its final committed offsets. "stable":
+            true where the request was to require stable offsets
+            Of operations of groups ``extra.coordinator`` is the node that answered, where it is known, and
+            ``extra.coordinator_by`` says how: "connection" (it was asked on a connection to it), "client"
+            (its client took it for the coordinator)
 crash       ok, without an invocation: a member of a group ended without leaving it (or was killed): what it
             held is given up without a revoke
 dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was

@@ -59,6 +59,8 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from kio.schema.offset_fetch.v7.request import OffsetFetchRequest, OffsetFetchRequestTopic
+from kio.schema.offset_fetch.v7.response import OffsetFetchResponse
 from kio.schema.remove_raft_voter.v0 import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kio.schema.types import BrokerId, GroupId, TopicName, TransactionalId
 from kio.schema.unregister_broker.v0 import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -195,6 +197,21 @@ class Connection(Transport):
         answer = self.request(request, InitProducerIdResponse)
         self._check(f"InitProducerId({transactional_id})", answer)
         return int(answer.producer_id), int(answer.producer_epoch)
+
+    def committed_offsets(
+        self, group: str, topic: str, partitions: Iterable[int], *, require_stable: bool
+    ) -> dict[int, int]:
+        """Returns partition -> committed offset of a group (-1: none), as the broker that is asked knows it.
+        Rejected by one that does not take itself for the group's coordinator. ``require_stable``: an answer
+        waits for what is not committed to the coordinator's own log yet (KIP-447)."""
+        places = OffsetFetchRequestTopic(name=TopicName(topic), partition_indexes=tuple(map(i32, partitions)))
+        request = OffsetFetchRequest(group_id=GroupId(group), topics=(places,), require_stable=require_stable)
+        what, result = f"OffsetFetch({group})", {}
+        for of_topic in self._ask(request, OffsetFetchResponse).topics:
+            for one in of_topic.partitions:
+                self._check(what, one)
+                result[int(one.partition_index)] = int(one.committed_offset)
+        return result
 
     def describe_topics(self, topics: Iterable[str] = ()) -> list[TopicMetadata]:
         """Describes topics by DescribeTopicPartitions, the only API that has the ELR, page by page: a topic

@@ -243,7 +243,8 @@ class Internal(Protocol):
     """A system that keeps its coordinators' state in internal topics, besides all else."""
 
     def describe_internal(self, topics: Collection[str]) -> None:
-        """From now on ``describe`` has the partitions of these internal topics, too, once they exist."""
+        """From now on ``describe`` has the partitions of these internal topics, too, once they exist; besides
+        those that it was told before."""
 
 
 class Admin(Protocol):

@@ -30,6 +30,8 @@ parts steps.
 ``o: committed 3 1/none``   somebody asks what is committed, and is told that; ``(committed`` and
                             ``committed 3)``; ``committed 3 stable``: consumers of the case read at
                             ``read_committed``, so the answer waits for the ends of transactions
+``n2 coordinates``          from then on metadata say that n2 coordinates all groups, as leader of their
+                            partition of __consumer_offsets; ``committed 3 by n1``: n1 gave that answer
 ``p: txn 1 a@0 got b@1/0``  transaction 1: p sends a, its consumer is given b; ``(txn 1 a got`` and
                             ``txn 1 a@0 got b@1/0)``; without ``got`` it does not poll; where all outcomes are
                             ``!`` it aborted. ``txn 1 commit a@0``: its commit was asked for, right before
@@ -58,7 +60,7 @@ from dataclasses import dataclass, field
 
 from wrackline.checkers.cases.words import PART, STEP_NS, TOPIC, CaseError, Words
 from wrackline.history.labels import CONSUMERS
-from wrackline.history.model import CORRUPT, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo, Type
+from wrackline.history.model import CONTROL, CORRUPT, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo, Type
 
 __all__ = ["STEP_NS", "TOPIC", "Case", "CaseError", "parse", "steps"]
 
@@ -67,7 +69,10 @@ _READER, _MOST = 900, 20
 _WORKLOADS = {"read": "register", "dequeue": "queue"}
 _HOSTS = {"1": "n1", "2": "n2", "3": "n3"}
 _PROTOCOLS = ("eager", "cooperative", "consumer")
-_STEP = re.compile(r"(?:(?P<who>\w+):|(?P<host>n[123]) holds|(?P<final>final))(?P<rest>.*)\Z", re.DOTALL)
+_STEP = re.compile(
+    r"(?:(?P<who>\w+):|(?P<host>n[123]) holds|(?P<leads>n[123]) coordinates|(?P<final>final))(?P<rest>.*)\Z",
+    re.DOTALL,
+)
 _COMMITS = {"!": (Type.FAIL, "ILLEGAL_GENERATION"), "?": (Type.INFO, "_TIMED_OUT")}
 
 
@@ -85,6 +90,8 @@ class Case(Words):
     """Transaction -> what was asked for, and when."""
     _compacted: bool = False
     _isolation: str = ""
+    _epochs: int = 0
+    """Coordinators so far."""
 
     @property
     def info(self) -> RunInfo:
@@ -116,6 +123,8 @@ class Case(Words):
         self._of_topic(rest)
         if result["host"]:
             self._holds(result["host"], rest.split(), step)
+        elif result["leads"]:
+            self._coordinates(int(result["leads"][1:]))
         elif result["final"]:
             self._final(rest.split(), step)
         else:
@@ -249,11 +258,22 @@ class Case(Words):
         words, flags = self._flags(words, (), ("stable",), step)
         if flags:
             self._isolation = "read_committed"
+            extra["stable"] = True
+        if "by" in words[:-1]:
+            at = words.index("by")
+            extra |= {"coordinator": int(words[at + 1][1:]), "coordinator_by": "connection"}
+            words = words[:at] + words[at + 2 :]
         if invoke:
             self._event(process, Type.INVOKE, "committed", extra=extra)
         if complete:
             named = {str(p): offset for p, offset in self._offsets(words, step)}
             self._event(process, Type.OK, "committed", extra={**extra, "offsets": named})
+
+    def _coordinates(self, node: int) -> None:
+        self._epochs += 1
+        place = {"topic": "__consumer_offsets", "partition": 0}
+        partition = {**place, "leader": node, "leader_epoch": self._epochs, "isr": [1, 2, 3]}
+        self._event(CONTROL, Type.INFO, "cluster", extra={"partitions": [partition]})
 
     def _from(self, process: int, words: list[str], step: str) -> None:
         words, group = self._in_group(words, step) if "in" in words else (words, {})

@@ -52,6 +52,10 @@ class Promise(Enum):
     LINEARIZABLE_READS = (
         "forbidden with +linearizable-reads; allowed without where the leader changed or a fault was in force"
     )
+    CURRENT_COORDINATOR = (
+        "forbidden with +linearizable-reads; allowed without: a coordinator that was replaced holds no lease "
+        "for reads, and may still answer"
+    )
     LINEARIZABLE_OBJECTS = (
         "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
         "with +linearizable-reads"

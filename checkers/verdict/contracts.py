@@ -11,7 +11,8 @@ An anomaly says which promise it breaks (wrackline.checkers.verdict.anomaly); a 
 ``acks-1``             NO_LOSS until leadership changed; CONSUMERS_GET_ALL as ``acks-all`` does
 ``acks-0``             nothing is ever acked: NO_LOSS has no meaning; CONSUMERS_GET_ALL as ``acks-all`` does
 ``+idempotence``       IDEMPOTENCE; without it until a client had a reason to send again
-``+linearizable``      LINEARIZABLE_READS; without it until the leader changed, or a fault was in force
+``+linearizable``      LINEARIZABLE_READS; without it until the leader changed, or a fault was in force;
+                       CURRENT_COORDINATOR; without it never
 always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed
 =====================  ======================================================================================
 
@@ -265,6 +266,11 @@ class Contract:
                 return self._torn(place)
             case Promise.PROCESSED_INPUT:
                 return self._unprocessed(place)
+            case Promise.CURRENT_COORDINATOR if self.terms.linearizable:
+                return Rule(_forbidden("the contract asks for linearizable reads"))
+            case Promise.CURRENT_COORDINATOR:
+                why = "coordinators hold no lease for reads, so one that was replaced may still answer"
+                return Rule(_allowed(why))
             case Promise.LINEARIZABLE_OBJECTS if deleted := self._deleted(place):
                 why = "the object's records were deleted, and its state with them"
                 return Rule(Ruling(Meaning.NOT_APPLICABLE, why, f"deleted: {deleted}"))

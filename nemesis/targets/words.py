@@ -13,7 +13,7 @@ OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replic
 INTERNAL_TOPICS = {"__consumer_offsets": "group", "__transaction_state": "transaction"}
 """Topics in which a cluster keeps the state of groups and transactions, and what a run must have of these."""
 _PLACE = re.compile(r"\((.+)-(\d+)\)$")
-COORDINATOR = re.compile(r"coordinator\((group|transaction)\)")
+COORDINATOR = re.compile(r"coordinator\((group|transaction)\)|coordinator\(group ([\w.-]+)\)")
 OF_ENSEMBLE = re.compile(r"(leader|follower)\(zookeeper\)")
 """A ZooKeeper server, by what it is among the others."""
 SOME_OF = re.compile(r"([1-9]) of (.+)")
@@ -42,10 +42,10 @@ HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
     "follower-controllers, spare, spare-controller, last, leader(TOPIC-P), previous-leader(TOPIC-P), "
     "follower(TOPIC-P), isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), "
-    "coordinator(transaction), "
+    "coordinator(transaction), coordinator(group G), "
     "zookeepers, leader(zookeeper), follower(zookeeper), hosts by name (n1,n2), "
     "or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the run's, "
-    f"{' or '.join(INTERNAL_TOPICS)}"
+    f"{' or '.join(INTERNAL_TOPICS)}, and G one of workload.groups"
 )
 HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 
@@ -98,7 +98,13 @@ def hosts_named(role: str) -> tuple[str, ...]:
 def coordinator_of(role: str) -> str | None:
     """``group`` or ``transaction`` where a coordinator is meant."""
     match = COORDINATOR.fullmatch(plain(role))
-    return match[1] if match else None
+    return match[1] or "group" if match else None
+
+
+def group_of(role: str) -> str | None:
+    """Returns the name of the one group whose coordinator is meant; None for every other role."""
+    match = COORDINATOR.fullmatch(plain(role))
+    return match[2] if match else None
 
 
 def internal_topic_of(role: str) -> str | None:
@@ -163,6 +169,8 @@ class Cast:
     """What the workload has a coordinator for."""
     zookeepers: int = 0
     spare_controllers: int = 0
+    groups: Collection[str] = ()
+    """Those that the workload gives names."""
 
 
 def never(role: str, cast: Cast) -> str | None:
@@ -174,6 +182,9 @@ def never(role: str, cast: Cast) -> str | None:
         return _no_partition(cast, *match.groups())
     if (what := coordinator_of(role)) is not None and what not in cast.coordinated:
         return f"the workload has no {what} that could have a coordinator"
+    if (group := group_of(role)) is not None and group not in cast.groups:
+        names = ", ".join(cast.groups) or "none: coordinator(group) is that of the only one"
+        return f"there is no group {group!r}; workload.groups has {names}"
     if (role == ZOOKEEPERS or OF_ENSEMBLE.fullmatch(role)) and not cast.zookeepers:
         return "there is no ZooKeeper server: fleet.zookeeper is 0"
     if role == "follower(zookeeper)" and cast.zookeepers < 2:

@@ -288,7 +288,7 @@ class ExternalSystem:
         self.admin.use_epochs(transactional_ids, epoch, timeout_s=timeout_s)
 
     def describe_internal(self, topics: Collection[str]) -> None:
-        self._asked().internal = tuple(topics)
+        self._asked().internal = {*self._asked().internal, *topics}
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s

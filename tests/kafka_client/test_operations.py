@@ -85,6 +85,7 @@ def coordinators(cluster: Cluster, asked: Connection) -> None:
         asked.find_coordinator("transaction", "tx")
     with pytest.raises(Rejected, match=r"InitProducerId\(tx\) to .*: transactional_id_authorization_failed"):
         asked.init_producer_id("tx", transaction_timeout_s=60)
+    assert asked.committed_offsets("readers", "t", [0, 1], require_stable=True) == {0: -1, 1: -1}
 
 
 def groups(cluster: Cluster, asked: Connection) -> None:
@@ -206,7 +207,7 @@ FAMILY: dict[Callable[[Cluster, Connection], None], str] = {
     versions: "api_versions newest",
     feature_levels: "features update_feature",
     brokers_and_controllers: "describe_cluster metadata named_controller active_controller",
-    coordinators: "find_coordinator init_producer_id",
+    coordinators: "find_coordinator init_producer_id committed_offsets",
     topics: "create_topic create_partitions delete_topic describe_topics cluster_state",
     offsets: "list_offset",
     settings: "describe_configs alter_configs",

@@ -146,6 +146,13 @@ class Consumer(Client, Protocol):
         """Partition -> committed offset of its group (-1: none), asked of the coordinator now. Raises
         ClientError."""
 
+    @property
+    def requires_stable(self) -> bool:
+        """Tells whether ``committed`` asks for stable offsets (KIP-447)."""
+
+    def coordinator(self) -> int:
+        """Returns the node that the library takes for its group's coordinator; -1: it does not say."""
+
 
 class TransactionalProducer(Producer, Protocol):
     """One transaction at a time. Every call raises ClientError."""

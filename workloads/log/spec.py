@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -147,6 +147,16 @@ class ClientsSpec(Strict):
     def membership(self) -> GroupSettings | None:
         """Returns how members of its group take part; None where there is no group."""
         return None
+
+    @property
+    def plaintext_only(self) -> str:
+        """Returns the key whose processes speak to brokers without TLS and SASL; empty where none do."""
+        return ""
+
+    @property
+    def group_names(self) -> Collection[str]:
+        """Returns the names of its groups, where it has several."""
+        return ()
 
     @property
     def rewinds(self) -> bool:

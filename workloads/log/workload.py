@@ -159,6 +159,11 @@ class Workload:
         return self.groups
 
     @property
+    def named_groups(self) -> Mapping[str, str]:
+        """Returns name in the specification -> group, of those that have one there."""
+        return {}
+
+    @property
     def transactional_ids(self) -> Sequence[str]:
         """Returns the transactional ids of the producers that make transactions."""
         return ()
