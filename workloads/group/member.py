@@ -20,13 +20,12 @@ from wrackline.workloads.log.processes import (
     Context,
     Process,
     committed_offsets,
-    coordinator_of,
     positions_of,
     read_records,
 )
 from wrackline.workloads.pace import Slot
 
-_COMMIT, _LATER, _ASK, _CRASH, _LEAVE, _AWAY, _PROTOCOL = range(1, 8)
+_COMMIT, _LATER, _ASK, _CRASH, _LEAVE, _AWAY = range(1, 7)
 """Salts: each choice of a slot has its own."""
 NEVER_SENT = frozenset({"_NO_OFFSET", "_STATE", "_INVALID_ARG", "_NOT_IMPLEMENTED"})
 """A commit that the client itself refused has no effect. Whatever a broker answers may be about the second
@@ -38,17 +37,14 @@ class GroupMember(Process):
 
     f = "poll"
 
-    def __init__(
-        self, context: Context, slot: int, spec: GroupSpec, group: str, number: int, apart: int
-    ) -> None:
-        """``spec``: of its group. ``apart``: how far those who commit are from who polls, as processes."""
+    def __init__(self, context: Context, slot: int, spec: GroupSpec, group: str, number: int) -> None:
         super().__init__(context, slot)
-        self._spec = self._joins = spec
+        self._spec = spec
         self._group = group
         self._instance = f"member-{number}"
-        self._committing = slot + apart
+        self._committing = slot + spec.members
         """Who commits synchronously."""
-        self._later = slot + 2 * apart
+        self._later = slot + 2 * spec.members
         """Who commits asynchronously."""
         self._client: Member | None = None
         self._held: set[int] = set()
@@ -56,9 +52,8 @@ class GroupMember(Process):
         """Next offset, where it is known, of partitions that it has."""
         self._saved: dict[int, int] = {}
         """What it knows to be committed, or where it began."""
-        self._commit: tuple[dict[int, int], dict[str, Any], int, int] | None = None
-        """The asynchronous commit under way: its offsets, what it said, since when, and the coordinator
-        then."""
+        self._commit: tuple[dict[int, int], dict[str, Any], int] | None = None
+        """The asynchronous commit under way: its offsets, what it said, and since when."""
         self._back_at = 0.0
 
     # --- one poll
@@ -66,10 +61,10 @@ class GroupMember(Process):
     def operate(self, slot: Slot) -> None:
         if (away_s := self._back_at - time.monotonic()) > 0:
             time.sleep(away_s)
-        client = self._joined(slot)
+        client = self._joined()
         self.record(self.process, Type.INVOKE, "poll")
         begin = time.monotonic_ns()
-        polled = client.poll(timeout_s=self.context.spec.poll_wait_s)
+        polled = client.poll(timeout_s=self._spec.poll_wait_s)
         records, corrupt = read_records(polled.records, self.context)
         for record in records:
             self._positions[record.partition] = record.offset + 1
@@ -107,11 +102,10 @@ class GroupMember(Process):
 
     # --- coming and going
 
-    def _joined(self, slot: Slot) -> Member:
+    def _joined(self) -> Member:
         if self._client is None:
             context = self.context
-            self._joins = self._spec.of_member(lambda several: slot.choice(several, salt=_PROTOCOL))
-            settings = self._joins.taking_part(self._group, self._instance)
+            settings = self._spec.taking_part(self._group, self._instance)
             self._client = context.library.member(context.bootstrap, context.spec, settings)
             extra = {"partitions": list(range(context.partitions)), "group": self._group}
             self.record(self.process, Type.INVOKE, "subscribe", extra=extra)
@@ -172,9 +166,7 @@ class GroupMember(Process):
 
     def committed(self, error: str | None) -> None:
         if self._commit is not None:
-            (offsets, extra, begin, node), self._commit = self._commit, None
-            if self._client is not None:
-                extra = {**extra, **coordinator_of(self._client, node)}
+            (offsets, extra, begin), self._commit = self._commit, None
             self._committed(self._later, extra, begin, error)
             if error is None:
                 self._saved.update((p, at) for p, at in offsets.items() if p in self._held)
@@ -191,9 +183,8 @@ class GroupMember(Process):
         said = {
             "partitions": sorted(self._held),
             "group": self._group,
-            "protocol": self._joins.rebalances,
+            "protocol": self._spec.rebalances,
             **self._membership(),
-            **(coordinator_of(self._client, self._client.coordinator()) if self._client else {}),
             **extra,
         }
         self.record(self.process, Type.OK, "rebalance", extra=said)
@@ -204,7 +195,7 @@ class GroupMember(Process):
         if self._client is None:
             return {}
         member, generation = self._client.membership()
-        name = "epoch" if self._joins.protocol == "consumer" else "generation"
+        name = "epoch" if self._spec.protocol == "consumer" else "generation"
         return {"member": member} | ({name: generation} if generation >= 0 else {})
 
     # --- commits
@@ -220,7 +211,6 @@ class GroupMember(Process):
         offsets = self._due(partitions)
         if not offsets:
             return
-        node = client.coordinator()
         extra, begin = self._commit_begun(self._committing, offsets, "sync")
         error = None
         try:
@@ -232,7 +222,6 @@ class GroupMember(Process):
         now = self._membership()
         if any(extra.get(name) != told for name, told in now.items()):  # under which of them nobody knows
             extra = {name: value for name, value in extra.items() if name != "generation"}
-        extra = {**extra, **coordinator_of(client, node)}
         self._committed(self._committing, extra, begin, error)
         if error is not None and error not in NEVER_SENT:
             self._committing += self.context.stride
@@ -241,8 +230,7 @@ class GroupMember(Process):
         offsets = self._due(self._held)
         if not offsets or self._commit is not None:
             return
-        node = client.coordinator()
-        self._commit = (offsets, *self._commit_begun(self._later, offsets, "async"), node)
+        self._commit = (offsets, *self._commit_begun(self._later, offsets, "async"))
         try:
             client.commit_later(self.context.topic, offsets)
         except ClientError as refused:

@@ -22,7 +22,6 @@ class TxnWorkload(Workload):
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec
         assert isinstance(spec, TxnSpec)
-        self._probed = f"wrackline-{context.tag.hex()}-probe"
         self._workers = [Worker(context, slot, spec) for slot in range(spec.workers)]
         pollers = [Poller(context, 3 * spec.workers + number) for number in range(spec.pollers)]
         self._probe = threading.Thread(target=self._learn, name="end-txn-version", daemon=True)
@@ -31,10 +30,6 @@ class TxnWorkload(Workload):
     @property
     def groups(self) -> Sequence[str]:
         return [worker.group for worker in self._workers]
-
-    @property
-    def groups_made(self) -> Sequence[str]:
-        return [*self.groups, self._probed]
 
     @property
     def transactional_ids(self) -> Sequence[str]:
@@ -54,8 +49,7 @@ class TxnWorkload(Workload):
         it."""
         context = self._context
         with catch_all(context, "the version of EndTxn"), context.enter():
-            version = context.library.end_txn_version(
-                context.bootstrap, context.spec, context.topic, self._probed
-            )
+            name = f"wrackline-{context.tag.hex()}-probe"
+            version = context.library.end_txn_version(context.bootstrap, context.spec, context.topic, name)
             if version is not None:
                 context.recorder.learn(client={"end_txn_version": version})
