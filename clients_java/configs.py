@@ -7,7 +7,9 @@ response, and in a produce request also how long the broker may wait for the oth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
+from pathlib import Path
 
 from wrackline.workloads.clients.base import GroupSettings, RefusedSetting, Settings
 
@@ -38,8 +40,64 @@ _COMMON = {
 }
 
 
+_LOGIN = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+}
+
+
 def _text(value: bool) -> str:
     return str(value).lower()
+
+
+def security(properties: Mapping[str, str | int | float | bool]) -> dict[str, str]:
+    """Returns the settings of librdkafka by which clients are let in, in Java's words. PEM files are taken as
+    they are (KIP-651). Raises RefusedSetting for a setting that has no counterpart here, and for a key that
+    Java cannot read."""
+    remaining = {name: str(value) for name, value in properties.items()}
+    made = {}
+    if protocol := remaining.pop("security.protocol", ""):
+        made["security.protocol"] = protocol
+    if mechanism := remaining.pop("sasl.mechanism", ""):
+        name, password = (_quoted(remaining.pop(f"sasl.{one}", "")) for one in ("username", "password"))
+        made["sasl.mechanism"] = mechanism
+        made["sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{_LOGIN[mechanism]} required username={name} "
+            f"password={password};"
+        )
+    if protocol.endswith("SSL"):
+        made |= _tls(remaining)
+    if remaining:
+        raise RefusedSetting(f"{', '.join(remaining)}: these are properties of librdkafka")
+    return made
+
+
+def _tls(remaining: dict[str, str]) -> dict[str, str]:
+    """The settings of TLS, which are taken out of ``remaining``."""
+    verify = remaining.pop("ssl.endpoint.identification.algorithm", "https")
+    made = {"ssl.endpoint.identification.algorithm": "" if verify == "none" else verify}
+    if ca := remaining.pop("ssl.ca.location", ""):
+        made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": ca}
+    if certificate := remaining.pop("ssl.certificate.location", ""):
+        key = Path(remaining.pop("ssl.key.location")).read_text()
+        if "BEGIN PRIVATE KEY" not in key and "BEGIN ENCRYPTED PRIVATE KEY" not in key:
+            raise RefusedSetting(
+                "ssl.key_location: Java reads keys in PKCS #8 alone; `openssl pkcs8 -topk8` makes one of it"
+            )
+        made |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": Path(certificate).read_text(),
+            "ssl.keystore.key": key,
+        }
+    if password := remaining.pop("ssl.key.password", ""):
+        made["ssl.key.password"] = password
+    return made
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def producer(bootstrap: str, settings: Settings) -> dict[str, str]:
@@ -53,6 +111,7 @@ def producer(bootstrap: str, settings: Settings) -> dict[str, str]:
         )
     given = {
         **_COMMON,
+        **security(client.librdkafka),
         "bootstrap.servers": bootstrap,
         "acks": str(settings.acks),
         "enable.idempotence": _text(settings.idempotence),
@@ -81,9 +140,11 @@ def transactional(
 
 
 def consumer(bootstrap: str, settings: Settings, *, isolation: str | None, group: str) -> dict[str, str]:
+    """Raises RefusedSetting."""
     client = settings.client
     return {
         **_COMMON,
+        **security(client.librdkafka),
         "bootstrap.servers": bootstrap,
         "group.id": group or NO_GROUP,
         "enable.auto.commit": "false",
@@ -93,28 +154,6 @@ def consumer(bootstrap: str, settings: Settings, *, isolation: str | None, group
         "isolation.level": isolation or settings.isolation or "read_uncommitted",
         "fetch.max.wait.ms": str(client.fetch_wait_max_ms),
         "max.poll.records": str(client.poll_records),
-        "request.timeout.ms": str(client.socket_timeout_ms),
-        "default.api.timeout.ms": str(max(client.socket_timeout_ms, client.end_timeout_ms)),
-    }
-
-
-def admin(bootstrap: str) -> dict[str, str]:
-    return {**_COMMON, "bootstrap.servers": bootstrap, "request.timeout.ms": "5000"}
-
-
-def share_member(bootstrap: str, settings: Settings, group: str, *, explicit: bool) -> dict[str, str]:
-    """A share group's position, isolation and locks are its own settings, which no member may have."""
-    client = settings.client
-    return {
-        **_COMMON,
-        "bootstrap.servers": bootstrap,
-        "group.id": group,
-        "share.acknowledgement.mode": "explicit" if explicit else "implicit",
-        "allow.auto.create.topics": "false",
-        "check.crcs": "true",
-        "fetch.max.wait.ms": str(client.fetch_wait_max_ms),
-        "max.poll.records": str(client.poll_records),
-        "max.poll.interval.ms": str(NEVER_LATE_MS),
         "request.timeout.ms": str(client.socket_timeout_ms),
         "default.api.timeout.ms": str(max(client.socket_timeout_ms, client.end_timeout_ms)),
     }

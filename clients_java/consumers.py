@@ -9,11 +9,13 @@ from wrackline.clients_java import configs
 from wrackline.clients_java.jvm import Kafka, closed, log, opened
 from wrackline.workloads.clients.base import Fetched, Polled, Settings
 
+_BIGGEST_ID = 2**31 - 1
+"""The library connects to a coordinator as to a node whose id is this less that of the broker."""
 ASK_S = 2.0
 """For the consumer's own position, which it knows without asking."""
 
 
-def fetched(record: Any) -> Fetched:
+def _fetched(record: Any) -> Fetched:
     epoch, key, value = record.leaderEpoch(), record.key(), record.value()
     return Fetched(
         int(record.partition()),
@@ -70,7 +72,7 @@ class JavaConsumer:
         wait_s = self._client.poll_ms / 1e3 if timeout_s is None else timeout_s
         if not self._kept:
             try:
-                self._kept = [fetched(record) for record in self._handle.poll(self._kafka.ms(wait_s))]
+                self._kept = [_fetched(record) for record in self._handle.poll(self._kafka.ms(wait_s))]
             except self._kafka.jpype.JException as error:
                 thrown = self._kafka.thrown(error)
                 self._broken = self._broken or thrown.fatal
@@ -115,6 +117,16 @@ class JavaConsumer:
             result[partition] = -1 if one is None else int(one.offset())
         return result
 
+    requires_stable = True
+
+    def coordinator(self) -> int:
+        """Returns the coordinator that the library has in its own fields, which no method tells."""
+        try:
+            return _coordinator(self._kafka, self._handle)
+        except (self._kafka.jpype.JException, AttributeError) as error:  # of a version that has others
+            log.debug("nobody tells the coordinator: %s", error)
+            return -1
+
     def close(self) -> None:
         try:
             self._handle.close(self._kafka.ms(0))
@@ -128,6 +140,21 @@ class JavaConsumer:
     def end(self) -> None:
         """The one call of a consumer that another thread may make."""
         self._handle.wakeup()
+
+
+def _coordinator(kafka: Kafka, handle: Any) -> int:
+    """Returns the coordinator: a classic consumer has it in its ConsumerCoordinator, one of the protocol
+    ``consumer`` in the request manager of its network thread."""
+    consumer = kafka.field(handle, "delegate")
+    if kafka.has_field(consumer, "coordinator"):
+        coordinator = kafka.field(consumer, "coordinator")
+    else:
+        thread = kafka.field(kafka.field(consumer, "applicationEventHandler"), "networkThread")
+        managers = kafka.field(thread, "requestManagers")
+        manager = None if managers is None else kafka.field(managers, "coordinatorRequestManager")
+        coordinator = manager.get() if manager is not None and manager.isPresent() else None
+    node = None if coordinator is None else kafka.field(coordinator, "coordinator")
+    return -1 if node is None else _BIGGEST_ID - int(node.id())
 
 
 def consumer(

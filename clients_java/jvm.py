@@ -122,6 +122,8 @@ class Kafka:
         self.place = self.named("org.apache.kafka.common.TopicPartition")
         self.offset = self.named(f"{_CLIENTS}.consumer.OffsetAndMetadata")
         self.record = self.named(f"{_CLIENTS}.producer.ProducerRecord")
+        self._fields: dict[tuple[str, str], Any] = {}
+        """(class, name of a field) -> the field, as reflection has it."""
         self.long, self.int = self.jpype.JLong, self.jpype.JInt
 
     def named(self, name: str) -> Any:
@@ -202,10 +204,27 @@ class Kafka:
             raise error_of(self.thrown(error)) from error
 
     def field(self, of: Any, name: str) -> Any:
-        """A private field of an object."""
-        result = of.getClass().getDeclaredField(name)
-        result.setAccessible(True)
+        """Returns a private field of an object, its class's own or inherited. Raises AttributeError."""
+        result = self._declared(of, name)
+        if result is None:
+            raise AttributeError(name)
         return result.get(of)
+
+    def has_field(self, of: Any, name: str) -> bool:
+        return self._declared(of, name) is not None
+
+    def _declared(self, of: Any, name: str) -> Any:
+        kind = of.getClass()
+        key = str(kind.getName()), name
+        if key not in self._fields:
+            result = None
+            while kind is not None and result is None:
+                result = next((one for one in kind.getDeclaredFields() if one.getName() == name), None)
+                kind = kind.getSuperclass()
+            if result is not None:
+                result.setAccessible(True)
+            self._fields[key] = result
+        return self._fields[key]
 
     def has_method(self, of: Any, name: str) -> bool:
         return any(method.getName() == name for method in of.getClass().getDeclaredMethods())

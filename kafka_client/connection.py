@@ -7,11 +7,9 @@ settings since 1.1, what else an administrator does since 2.8.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
-from uuid import UUID
 
 from kio.schema.add_raft_voter.v0.request import AddRaftVoterRequest, Listener
 from kio.schema.add_raft_voter.v0.response import AddRaftVoterResponse
@@ -27,6 +25,7 @@ from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, Cre
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
 from kio.schema.create_topics.v2.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kio.schema.create_topics.v2.response import CreateTopicsResponse
+from kio.schema.delete_groups.v1 import DeleteGroupsRequest, DeleteGroupsResponse
 from kio.schema.delete_topics.v1 import DeleteTopicsRequest, DeleteTopicsResponse
 from kio.schema.describe_cluster import v1 as describe_controllers
 from kio.schema.describe_cluster.v0 import DescribeClusterRequest, DescribeClusterResponse
@@ -44,7 +43,6 @@ from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartit
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.find_coordinator import v6 as share_coordinator
 from kio.schema.find_coordinator.v1 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.incremental_alter_configs.v0.request import (
     AlterableConfig,
@@ -61,8 +59,10 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from kio.schema.offset_fetch.v7.request import OffsetFetchRequest, OffsetFetchRequestTopic
+from kio.schema.offset_fetch.v7.response import OffsetFetchResponse
 from kio.schema.remove_raft_voter.v0 import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from kio.schema.types import BrokerId, TopicName, TransactionalId
+from kio.schema.types import BrokerId, GroupId, TopicName, TransactionalId
 from kio.schema.unregister_broker.v0 import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
@@ -98,7 +98,7 @@ _CONTROLLERS = 2
 _SET, _DELETE = 0, 1
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _METADATA_TOPIC = TopicName("__cluster_metadata")
-_KEY_TYPES = {"group": 0, "transaction": 1, "share": 2}
+_KEY_TYPES = {"group": 0, "transaction": 1}
 
 Result = TypeVar("Result")
 T = TypeVar("T")
@@ -198,17 +198,20 @@ class Connection(Transport):
         self._check(f"InitProducerId({transactional_id})", answer)
         return int(answer.producer_id), int(answer.producer_epoch)
 
-    def find_share_coordinator(self, group: str, topic: str, partition: int) -> int:
-        """Returns the node that keeps the state of a share group in one partition (KIP-932): its key has the
-        topic's id. Rejected also when there is none now."""
-        [described] = self.metadata([topic]).topics
-        topic_id = base64.urlsafe_b64encode((described.topic_id or UUID(int=0)).bytes).decode().rstrip("=")
-        request = share_coordinator.FindCoordinatorRequest(
-            key_type=i8(_KEY_TYPES["share"]), coordinator_keys=(f"{group}:{topic_id}:{partition}",)
-        )
-        [answer] = self.request(request, share_coordinator.FindCoordinatorResponse).coordinators
-        self._check(f"FindCoordinator({group}:{topic}:{partition})", answer)
-        return int(answer.node_id)
+    def committed_offsets(
+        self, group: str, topic: str, partitions: Iterable[int], *, require_stable: bool
+    ) -> dict[int, int]:
+        """Returns partition -> committed offset of a group (-1: none), as the broker that is asked knows it.
+        Rejected by one that does not take itself for the group's coordinator. ``require_stable``: an answer
+        waits for what is not committed to the coordinator's own log yet (KIP-447)."""
+        places = OffsetFetchRequestTopic(name=TopicName(topic), partition_indexes=tuple(map(i32, partitions)))
+        request = OffsetFetchRequest(group_id=GroupId(group), topics=(places,), require_stable=require_stable)
+        what, result = f"OffsetFetch({group})", {}
+        for of_topic in self._ask(request, OffsetFetchResponse).topics:
+            for one in of_topic.partitions:
+                self._check(what, one)
+                result[int(one.partition_index)] = int(one.committed_offset)
+        return result
 
     def describe_topics(self, topics: Iterable[str] = ()) -> list[TopicMetadata]:
         """Describes topics by DescribeTopicPartitions, the only API that has the ELR, page by page: a topic
@@ -315,6 +318,11 @@ class Connection(Transport):
     def delete_topic(self, topic: str, *, timeout_s: float) -> None:
         request = DeleteTopicsRequest(topic_names=(TopicName(topic),), timeout=duration(timeout_s))
         self._first(f"DeleteTopics of {topic}", self.request(request, DeleteTopicsResponse).responses)
+
+    def delete_group(self, group: str) -> None:
+        """Deletes a group that has no members; asked of its coordinator."""
+        answer = self.request(DeleteGroupsRequest(groups_names=(GroupId(group),)), DeleteGroupsResponse)
+        self._first(f"DeleteGroups of {group}", answer.results)
 
     def list_offset(
         self, topic: str, partition: int, timestamp: int = LATEST, *, leader_epoch: int = -1

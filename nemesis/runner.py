@@ -47,6 +47,7 @@ from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
 from wrackline.nemesis.targets.words import (
     SPARES,
     coordinator_of,
+    group_of,
     internal_topic_of,
     needs_ensemble,
     needs_memory,
@@ -74,16 +75,18 @@ class Nemesis:
         topics: Sequence[str] = (),
         canaries: Canaries | None = None,
         coordinated: Mapping[str, Sequence[str]] | None = None,
+        groups: Mapping[str, str] | None = None,
     ) -> None:
         """``topics``: of the run, in order; what roles without a topic and guided schedules aim at.
-        ``coordinated``: ``group``, ``transaction`` or ``share`` -> those of the run, by name.
+        ``coordinated``: ``group`` or ``transaction`` -> those of the run, by name. ``groups``: name in the
+        specification -> group.
         ``canaries``: started on every host; without them no power cut is proved."""
         self._plan = plan
         self._fleet = fleet
         self._system = system
         self._recorder = recorder
         self._topics = tuple(topics)
-        self._coordinated = dict(coordinated or {})
+        self._coordinated, self._groups = dict(coordinated or {}), dict(groups or {})
         self._internal: set[str] = set()
         """Internal topics that the cluster describes beside the run's."""
         self._leaders = Leaders()
@@ -249,7 +252,9 @@ class Nemesis:
         if what is None or not isinstance(self._system, Coordinated):
             return {}
         ask, result = self._system.coordinator, set()
-        for name in self._coordinated.get(what, ()):
+        group = group_of(role)
+        names = self._coordinated.get(what, ()) if group is None else [self._groups[group]]
+        for name in names:
             try:
                 result.add(await self._stage.in_thread(lambda name=name: ask(what, name, timeout_s=2.0)))
             except DeployError as nobody:

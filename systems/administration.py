@@ -179,13 +179,24 @@ class Administrator(Reassigner):
 
         self._change(f"unregister broker {node_id}", forget, timeout_s)
 
+    def delete_group(self, group: str, *, timeout_s: float) -> None:
+        """Waits until its members are gone. One that is not there is no error."""
+
+        def delete(connection: Connection) -> None:
+            try:
+                with _passed_over(ErrorCode.group_id_not_found):
+                    connection.delete_group(group)
+            except Rejected as refused:
+                if refused.error is ErrorCode.non_empty_group:
+                    raise ProtocolError(f"{group} has members") from refused
+                raise
+
+        self._change(f"delete group {group}", delete, timeout_s)
+
     def coordinator(self, what: str, name: str, *, timeout_s: float) -> int:
         """Returns the node that coordinates this group or, by its transactional id, this transaction
-        (``what``); of a share group it is that of one partition: ``GROUP:TOPIC:PARTITION``."""
-        if what != "share":
-            return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
-        group, topic, partition = name.rsplit(":", 2)
-        return self.ask(lambda one: one.find_share_coordinator(group, topic, int(partition)), timeout_s)
+        (``what``)."""
+        return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
 
     def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
         """Asks for one producer after another of each transactional id until one has this epoch. The ids

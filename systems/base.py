@@ -230,9 +230,8 @@ class Coordinated(Protocol):
     """A system whose groups or transactions have coordinators, besides all else."""
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        """The node that coordinates this group or, by its transactional id, this transaction (``what``), or
-        keeps the state of a share group in a partition (``GROUP:TOPIC:PARTITION``). Raises DeployError when
-        nobody answers in time, or it has none now."""
+        """The node that coordinates this group or, by its transactional id, this transaction (``what``).
+        Raises DeployError when nobody answers in time, or it has none now."""
 
     def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
         """Asks for one producer after another of each transactional id until one has this epoch. Raises
@@ -244,7 +243,8 @@ class Internal(Protocol):
     """A system that keeps its coordinators' state in internal topics, besides all else."""
 
     def describe_internal(self, topics: Collection[str]) -> None:
-        """From now on ``describe`` has the partitions of these internal topics, too, once they exist."""
+        """From now on ``describe`` has the partitions of these internal topics, too, once they exist; besides
+        those that it was told before."""
 
 
 class Admin(Protocol):

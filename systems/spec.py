@@ -195,6 +195,11 @@ class SystemSpec(Strict):
         """Returns the name of a run's topic in the cluster."""
         return topic
 
+    @property
+    def secured(self) -> bool:
+        """Tells whether brokers ask for TLS or SASL."""
+        return False
+
     def client_settings(self) -> Mapping[str, str]:
         """Settings of librdkafka with which clients reach it; they may hold secrets. Raises DeployError when
         a secret is not there."""

@@ -218,6 +218,11 @@ class Generator:
         self._stopped |= ended
         self._wake(ended & set(self._streams))
 
+    @property
+    def ended(self) -> bool:
+        """Tells whether every kind was stopped."""
+        return self._stopped >= set(self._streams)
+
     def _wake(self, kinds: Iterable[str]) -> None:
         for f in kinds:
             with self._streams[f].changed:

@@ -9,11 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wrackline.checkers.engine.context import places_of, whole_replicas
+from wrackline.checkers.inputs.cluster_history import LeaderSpan
 from wrackline.checkers.inputs.runs import Place, Run
+from wrackline.checkers.verdict.leadership import Leadership
 from wrackline.history import labels
 from wrackline.history.model import RunInfo, TopicInfo
 
 MAX_FAULTS = 4
+OFFSETS = "__consumer_offsets"
 MARGIN_NS = 1_000_000_000
 """A fault that ended within a second before a finding is named with it."""
 
@@ -68,6 +71,20 @@ class AboutLog:
         return f" while {host} led (leader epoch {epoch})"
 
 
+@dataclass(frozen=True, slots=True)
+class Tenure:
+    """The time in which one node leads a partition of ``__consumer_offsets``, and so coordinates the groups
+    of that."""
+
+    node: int
+    host: str
+    leader_epoch: int
+    since_ns: int
+    """It was elected then at the earliest ..."""
+    latest_ns: int
+    """... and at the latest then."""
+
+
 @dataclass(frozen=True)
 class AboutRun:
     """A run as checks know it. ``number``: its place in the analysis."""
@@ -79,6 +96,9 @@ class AboutRun:
     """In the order in which they struck."""
     of_number: Mapping[int, AboutLog] = field(default_factory=dict)
     """The same logs by their numbers."""
+    coordinators: Mapping[int, Sequence[Tenure]] = field(default_factory=dict)
+    """Partition of ``__consumer_offsets`` -> who led it, in the order of time; empty where nobody wrote that
+    down."""
 
     @property
     def imported(self) -> bool:
@@ -91,6 +111,9 @@ class AboutRun:
     def process(self, process: int | None) -> str:
         """Names a process in sentences, after the word "process"."""
         return "null" if process is None else labels.process_label(process, imported=self.imported)
+
+    def host(self, node: int) -> str:
+        return self.info.nodes.get(str(node), f"node {node}")
 
     def in_force(self, since_ns: int | None, until_ns: int | None) -> list[str]:
         """Lists the faults in force between these; until None: from then on."""
@@ -131,7 +154,24 @@ def about(number: int, run: Run, topics: Mapping[tuple[int, str], int]) -> About
         )
         for fault in sorted(run.faults, key=lambda fault: fault.struck_ns)
     ]
-    return AboutRun(number, run.info, logs, faults, {log.number: log for log in logs.values()})
+    by_number = {log.number: log for log in logs.values()}
+    return AboutRun(number, run.info, logs, faults, by_number, _coordinators(run))
+
+
+def _coordinators(run: Run) -> dict[int, list[Tenure]]:
+    leadership, result = Leadership(run), {}
+    changed = ((event.topic, event.partition or 0) for event in run.changes)
+    for partition in sorted({place[1] for place in (*run.cluster, *changed) if place[0] == OFFSETS}):
+        leaders = leadership.of((OFFSETS, partition))
+        first = leaders.first
+        result[partition] = [] if first is None else [_tenure(run, first, first.begin_ns, first.begin_ns)]
+        result[partition] += [_tenure(run, one.after, one.since_ns, one.until_ns) for one in leaders.changes]
+    return result
+
+
+def _tenure(run: Run, span: LeaderSpan, since_ns: int, latest_ns: int) -> Tenure:
+    host, node = span.leader or "", run.node_id(span.leader or "")
+    return Tenure(-1 if node is None else node, host, span.leader_epoch or 0, since_ns, latest_ns)
 
 
 def _leaders(run: Run, place: Place) -> list[tuple[int, str, int]]:

@@ -122,6 +122,12 @@ class GroupEvent:
     asked: str
     """Which end of its transaction was asked for; empty: it is not on record."""
     is_async: bool
+    coordinator: int
+    """The node that answered; below 0: nobody told."""
+    is_certain: bool
+    """Of the coordinator: it was asked on a connection to that node, and no client took it for one."""
+    is_stable: bool
+    """The answer was to be stable (KIP-447)."""
 
     @property
     def of(self) -> str:
@@ -161,6 +167,9 @@ def _group_event(row: Mapping[str, Any], base: int, known: Mapping[int, AboutLog
         txn=_number(extra.get("txn")),
         asked=_text(extra.get("asked")) or "",
         is_async=extra.get("mode") == "async",
+        coordinator=_number(extra.get("coordinator")),
+        is_certain=extra.get("coordinator_by") == "connection",
+        is_stable=extra.get("stable") is True,
     )
 
 

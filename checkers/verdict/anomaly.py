@@ -18,7 +18,6 @@ class Family(StrEnum):
     CYCLES = "cycles"
     TRANSACTIONS = "transactions"
     GROUPS = "groups"
-    SHARE_GROUPS = "share groups"
     REGISTERS = "registers"
     QUEUES = "queues"
 
@@ -50,12 +49,12 @@ class Promise(Enum):
     PROCESSED_INPUT = (
         "forbidden where consumers go back after an abort and committed records must stay; else reported"
     )
-    LEADERS_MEMORY = (
-        "forbidden; allowed where the leader changed or a fault was in force: locks, and deliveries that "
-        "nobody acknowledged, are in the leader's memory"
-    )
     LINEARIZABLE_READS = (
         "forbidden with +linearizable-reads; allowed without where the leader changed or a fault was in force"
+    )
+    CURRENT_COORDINATOR = (
+        "forbidden with +linearizable-reads; allowed without: a coordinator that was replaced holds no lease "
+        "for reads, and may still answer"
     )
     LINEARIZABLE_OBJECTS = (
         "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "

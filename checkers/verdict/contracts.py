@@ -11,7 +11,8 @@ An anomaly says which promise it breaks (wrackline.checkers.verdict.anomaly); a 
 ``acks-1``             NO_LOSS until leadership changed; CONSUMERS_GET_ALL as ``acks-all`` does
 ``acks-0``             nothing is ever acked: NO_LOSS has no meaning; CONSUMERS_GET_ALL as ``acks-all`` does
 ``+idempotence``       IDEMPOTENCE; without it until a client had a reason to send again
-``+linearizable``      LINEARIZABLE_READS; without it until the leader changed, or a fault was in force
+``+linearizable``      LINEARIZABLE_READS; without it until the leader changed, or a fault was in force;
+                       CURRENT_COORDINATOR; without it never
 always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed
 =====================  ======================================================================================
 
@@ -24,8 +25,7 @@ markers; where they ask the leader for the end (``read_by: end``) they are a mat
 COMMITTED_READS and WHOLE_TRANSACTIONS are promised where consumers read at ``read_committed`` (the last where
 records may not be lost, either), and what breaks them is reported elsewhere. PROCESSED_INPUT is promised, as
 CONSUMERS_GET_ALL is, where the application takes its consumers back after an abort, and reported elsewhere.
-Nobody promises ISOLATED_WRITES (KIP-98). LEADERS_MEMORY is promised until the leader changed, or a fault was
-in force.
+Nobody promises ISOLATED_WRITES (KIP-98).
 """
 
 from __future__ import annotations
@@ -257,8 +257,6 @@ class Contract:
                 return self._sent_again(place)
             case Promise.CONSUMERS_GET_ALL:
                 return self._consumer(place)
-            case Promise.LEADERS_MEMORY:
-                return self._memory(place)
             case Promise.ISOLATED_WRITES:
                 why = "transactions do not isolate their writes from each other (KIP-98)"
                 return Rule(_allowed(why))
@@ -268,6 +266,11 @@ class Contract:
                 return self._torn(place)
             case Promise.PROCESSED_INPUT:
                 return self._unprocessed(place)
+            case Promise.CURRENT_COORDINATOR if self.terms.linearizable:
+                return Rule(_forbidden("the contract asks for linearizable reads"))
+            case Promise.CURRENT_COORDINATOR:
+                why = "coordinators hold no lease for reads, so one that was replaced may still answer"
+                return Rule(_allowed(why))
             case Promise.LINEARIZABLE_OBJECTS if deleted := self._deleted(place):
                 why = "the object's records were deleted, and its state with them"
                 return Rule(Ruling(Meaning.NOT_APPLICABLE, why, f"deleted: {deleted}"))
@@ -292,12 +295,6 @@ class Contract:
         ]
         why = f"{led}, and no fault was in force, so no other node can have answered"
         return Rule(_forbidden(why), Excuses.of({lease: happened, **self._damages(place)}))
-
-    def _memory(self, place: Place | None) -> Rule:
-        forgets = "a leader forgets locks, and deliveries that nobody acknowledged"
-        happened = [*self._grounds.changes(place), *self._grounds.faults()]
-        why = f"{self._led(place)}, and no fault was in force, so its memory was whole"
-        return Rule(_forbidden(why), Excuses.of({forgets: happened}))
 
     def _replicas(self, place: Place | None) -> int:
         of = [t.replication_factor for t in self.run.info.topics if place is None or t.name == place[0]]

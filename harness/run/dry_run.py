@@ -13,6 +13,7 @@ from typing import Any
 from wrackline.checkers.verdict.contracts import name_of, terms_of
 from wrackline.harness.run.live.live import GUIDED_S
 from wrackline.harness.run.live.setup import plan_of, run_info, saved_plan
+from wrackline.harness.specification.access import Access, access_of
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.guided.steps import (
@@ -124,6 +125,8 @@ class Forecast:
     """The whole run, without the judge."""
     plan: Mapping[str, Any]
     """What the run saves as ``plan.json``."""
+    access: tuple[Access, ...] = ()
+    """What the run uses in a cluster that runs already."""
     left_out: tuple[str, ...] = ()
     """Faults of a preset that are not possible here, and why."""
 
@@ -146,6 +149,7 @@ def forecast(spec: Spec) -> Forecast:
         contract=ContractAhead(name_of(terms), terms.promise, info.expected, info.thresholds),
         usual_s=sum(phase.usual_s for phase in phases),
         plan=saved_plan(plan),
+        access=access_of(spec),
         left_out=tuple(spec.left_out),
     )
 

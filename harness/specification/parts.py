@@ -22,9 +22,8 @@ from wrackline.nemesis.targets.words import SPARES, Cast, CastTopic, never
 from wrackline.plugins.capabilities import Capability
 
 COORDINATED = {
-    "group": {Capability.GROUPS, Capability.TRANSACTIONS, Capability.SHARE_GROUPS},
+    "group": {Capability.GROUPS, Capability.TRANSACTIONS},
     "transaction": {Capability.TRANSACTIONS},
-    "share": {Capability.SHARE_GROUPS},
 }
 """What a coordinator may be of -> what a workload needs of the system that has such a thing."""
 MIN_ISR = "min.insync.replicas"
@@ -96,6 +95,9 @@ def _workload(spec: Sections) -> Iterator[str]:
             f"workload.name {workload.name} needs {' and '.join(lacks)}, which system.kind {system.kind} "
             "as it is set here lacks; `wrackline list parts` lists other workloads and systems"
         )
+    if workload.plaintext_only and system.secured:
+        key = f"workload.{workload.plaintext_only}"
+        yield f"{key} speak plaintext alone, and system.security asks for more: leave {key} out"
     for misfit in workload.misfits(sum(topic.partitions for topic in spec.every_topic)):
         yield f"workload.{misfit}"
     for where, topic in _sections(spec):
@@ -232,6 +234,7 @@ def _targets(spec: Sections) -> Iterator[str]:
         topics={one.name: CastTopic(one.partitions, one.replication_factor) for one in spec.every_topic},
         controllers=spec.fleet.controllers if names is None else None,
         zookeepers=spec.fleet.zookeeper,
+        groups=spec.workload.group_names,
         coordinated=[what for what, any_of in COORDINATED.items() if any_of & spec.workload.needs],
     )
     for place, role in _roles(spec):

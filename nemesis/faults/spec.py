@@ -25,6 +25,7 @@ from wrackline.nemesis.targets.words import (
     plain,
 )
 from wrackline.plugins import fields
+from wrackline.plugins.acls import Acls, Resource
 from wrackline.plugins.fields import Lax
 from wrackline.plugins.nearest import nearest
 from wrackline.systems.spec import SystemSpec
@@ -57,6 +58,8 @@ class FaultSpec(Strict):
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT,)
     """What hosts must give for it."""
+    acls: ClassVar[Acls] = {}
+    """The rights that it needs in a cluster with ACLs, beside the workload's."""
     example: ClassVar[Mapping[str, Any]] = {}
     """What a reader may write for the settings that have no default."""
 
@@ -95,6 +98,10 @@ class FaultSpec(Strict):
             }
         )
         return made
+
+
+TO_MOVE: Acls = {Resource.CLUSTER: ("Alter", "Describe")}
+"""To move replicas and leaders."""
 
 
 class UnprivilegedSpec(FaultSpec):

@@ -11,7 +11,7 @@ from functools import partial
 from pkgutil import resolve_name
 
 from wrackline.nemesis.faults.disks.power import PowerCut
-from wrackline.nemesis.guided import eras, transactions
+from wrackline.nemesis.guided import coordinators, eras, transactions
 from wrackline.nemesis.guided.scene import needs, on_hosts
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.scenarios import SCENES
@@ -42,6 +42,8 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     **{name: partial(on_hosts, scene) for name, scene in SCENES.items()},
     "power-cut-lossy": power_cut_lossy,
     "late-end-txn": transactions.late_end_txn,
+    "deposed-coordinator": coordinators.deposed_coordinator,
+    "new-coordinator": coordinators.new_coordinator,
     **resolve_name(f"{_OF_ZOOKEEPER}:SCHEDULES"),
     **eras.SCHEDULES,
 }
@@ -49,6 +51,8 @@ NEEDS: Mapping[str, Needs] = {
     **{name: needs(scene) for name, scene in SCENES.items()},
     "power-cut-lossy": Needs(replicas=2),
     "late-end-txn": Needs(replicas=1),
+    "deposed-coordinator": Needs(replicas=3),
+    "new-coordinator": Needs(replicas=3, apart=True),
     **resolve_name(f"{_OF_ZOOKEEPER}:NEEDS"),
     **eras.NEEDS,
 }

@@ -77,7 +77,7 @@ class _Hosts:
         chosen = aim.healthy(replicas=scene.replicas)
         self._name = f"{aim.topic}-{aim.partition}"
         if scene.apart:
-            _refuse_shared(aim)
+            refuse_shared(aim)
         followers = [node for node in chosen.replicas if node != chosen.leader][:2]
         self._cast: dict[Role, int] = {
             L: chosen.leader,
@@ -169,7 +169,7 @@ class _Hosts:
         )
 
 
-def _refuse_shared(aim: Aim) -> None:
+def refuse_shared(aim: Aim) -> None:
     shared = [node.host.name for node in aim.nodes.values() if node.is_broker and node.is_controller]
     if shared:
         raise GuidedError(

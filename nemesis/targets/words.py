@@ -10,17 +10,10 @@ from dataclasses import dataclass
 from wrackline.fleets.base import CLIENTS
 
 OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
-INTERNAL_TOPICS = {
-    "__consumer_offsets": "group",
-    "__transaction_state": "transaction",
-    "__share_group_state": "share",
-}
-"""Topics in which a cluster keeps the state of groups, transactions and share groups, and what a run must
-have of these."""
-COORDINATED = {"group": "group", "transaction": "transaction", "share": "share group"}
-"""What has a coordinator, and its name in sentences."""
+INTERNAL_TOPICS = {"__consumer_offsets": "group", "__transaction_state": "transaction"}
+"""Topics in which a cluster keeps the state of groups and transactions, and what a run must have of these."""
 _PLACE = re.compile(r"\((.+)-(\d+)\)$")
-COORDINATOR = re.compile(rf"coordinator\(({'|'.join(COORDINATED)})\)")
+COORDINATOR = re.compile(r"coordinator\((group|transaction)\)|coordinator\(group ([\w.-]+)\)")
 OF_ENSEMBLE = re.compile(r"(leader|follower)\(zookeeper\)")
 """A ZooKeeper server, by what it is among the others."""
 SOME_OF = re.compile(r"([1-9]) of (.+)")
@@ -49,10 +42,10 @@ HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
     "follower-controllers, spare, spare-controller, last, leader(TOPIC-P), previous-leader(TOPIC-P), "
     "follower(TOPIC-P), isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), "
-    "coordinator(transaction), coordinator(share), zookeepers, leader(zookeeper), follower(zookeeper), "
-    "hosts by name (n1,n2), "
+    "coordinator(transaction), coordinator(group G), "
+    "zookeepers, leader(zookeeper), follower(zookeeper), hosts by name (n1,n2), "
     "or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the run's, "
-    f"{' or '.join(INTERNAL_TOPICS)}"
+    f"{' or '.join(INTERNAL_TOPICS)}, and G one of workload.groups"
 )
 HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 
@@ -103,9 +96,15 @@ def hosts_named(role: str) -> tuple[str, ...]:
 
 
 def coordinator_of(role: str) -> str | None:
-    """``group``, ``transaction`` or ``share`` where a coordinator is meant."""
+    """``group`` or ``transaction`` where a coordinator is meant."""
     match = COORDINATOR.fullmatch(plain(role))
-    return match[1] if match else None
+    return match[1] or "group" if match else None
+
+
+def group_of(role: str) -> str | None:
+    """Returns the name of the one group whose coordinator is meant; None for every other role."""
+    match = COORDINATOR.fullmatch(plain(role))
+    return match[2] if match else None
 
 
 def internal_topic_of(role: str) -> str | None:
@@ -166,10 +165,12 @@ class Cast:
     topics: Mapping[str, CastTopic]
     controllers: int | None = None
     """None: nobody knows before the run."""
-    coordinated: Collection[str] = tuple(COORDINATED)
+    coordinated: Collection[str] = ("group", "transaction")
     """What the workload has a coordinator for."""
     zookeepers: int = 0
     spare_controllers: int = 0
+    groups: Collection[str] = ()
+    """Those that the workload gives names."""
 
 
 def never(role: str, cast: Cast) -> str | None:
@@ -180,7 +181,10 @@ def never(role: str, cast: Cast) -> str | None:
     if match := OF_PARTITION.fullmatch(role):
         return _no_partition(cast, *match.groups())
     if (what := coordinator_of(role)) is not None and what not in cast.coordinated:
-        return f"the workload has no {COORDINATED[what]} that could have a coordinator"
+        return f"the workload has no {what} that could have a coordinator"
+    if (group := group_of(role)) is not None and group not in cast.groups:
+        names = ", ".join(cast.groups) or "none: coordinator(group) is that of the only one"
+        return f"there is no group {group!r}; workload.groups has {names}"
     if (role == ZOOKEEPERS or OF_ENSEMBLE.fullmatch(role)) and not cast.zookeepers:
         return "there is no ZooKeeper server: fleet.zookeeper is 0"
     if role == "follower(zookeeper)" and cast.zookeepers < 2:
@@ -215,8 +219,7 @@ def _too_many(count: int, role: str, cast: Cast) -> str | None:
 def _no_partition(cast: Cast, kind: str, topic: str | None, partition: str | None) -> str | None:
     if topic in INTERNAL_TOPICS:
         what = INTERNAL_TOPICS[topic]
-        missing = f"the workload has no {COORDINATED[what]}, so there is no {topic}"
-        return None if what in cast.coordinated else missing
+        return None if what in cast.coordinated else f"the workload has no {what}, so there is no {topic}"
     matched = _matched(cast, topic)
     if topic is not None and not matched:
         quoted = " and ".join(map(repr, cast.topics))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.history.model import Event, Type
+from wrackline.history.model import CONTROL, Event, Type
 from wrackline.proving.model.columns import TOPIC
 from wrackline.proving.mutations.edit import Edit
 from wrackline.proving.mutations.edit_groups import (
@@ -328,3 +328,48 @@ def own_before_it_is_given_up(edit: Edit) -> bool:
 
     edit.insert(at_end, reported(one, 1, 0), reported(other, 2, 0), reported(one, 2))
     return True
+
+
+def _ask(edit: Edit, node: int, *, and_later: bool = False) -> bool:
+    """At the end a node tells an older commit than the last one of a group. Node 1 had coordinated the group,
+    and node 2 does. ``and_later``: node 2 tells the last commit then."""
+    commits, at_end = operations(edit, "commit"), end_of_clients(edit)
+    for group, partition, last in last_commits(edit):
+        of = [c for c in commits if c.group == group and partition in c.offsets and c.type is not Type.FAIL]
+        newest_at = last.offsets[partition]
+        settled = {c.offsets[partition] for c in of if c.type is Type.OK}
+        older = settled - {
+            c.offsets[partition] for c in of if c.type is not Type.OK or c.until > last.invoked
+        }
+        older = {one for one in older if one < newest_at}
+        if not older or any(c.type is not Type.OK and c.offsets[partition] >= newest_at for c in of):
+            continue
+        asker, now = edit.process(), edit.events[at_end].time_ns
+        rows = [_elected(one, epoch, now) for epoch, one in enumerate((1, 2))]
+        answered = [(node, max(older)), *([(2, newest_at)] if and_later else [])]
+        for who, offset in answered:
+            extra = {"offsets": {str(partition): offset}, "group": group, "coordinator": who}
+            rows += operation(asker, "committed", {**extra, "coordinator_by": "connection"}, now)
+        edit.insert(at_end, *rows)
+        return True
+    return False
+
+
+def _elected(node: int, epoch: int, now: int) -> Event:
+    place = {"topic": "__consumer_offsets", "partition": 0, "leader": node, "leader_epoch": epoch}
+    return Event(CONTROL, Type.INFO, "cluster", extra={"partitions": [place]}, time_ns=now)
+
+
+@mutation("deposed-answer", "a coordinator that was replaced tells an older commit")
+def ask_the_deposed(edit: Edit) -> bool:
+    return _ask(edit, 1)
+
+
+@mutation("hidden-commit", "the new coordinator tells an older commit, and the last one afterwards")
+def ask_the_new_one_twice(edit: Edit) -> bool:
+    return _ask(edit, 2, and_later=True)
+
+
+@mutation("vanished-commit", "the new coordinator tells an older commit, and the last one never again")
+def ask_the_new_one(edit: Edit) -> bool:
+    return _ask(edit, 2)

@@ -3,6 +3,7 @@ what is done to its brokers is done by commands of the user's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from wrackline.systems.base import Node
@@ -23,3 +24,7 @@ class ExternalCluster(Protocol):
     def remove_topics(self) -> str:
         """Delete those that this run made, if they shall not be kept. What became of them; empty when there
         was none."""
+
+    def remove_groups(self, groups: Sequence[str], *, timeout_s: float) -> str:
+        """Delete these groups of the run, and wait so long for those that still have members. What became of
+        them; empty when there was none."""

@@ -16,6 +16,7 @@ from wrackline.kafka_client.model import ClusterState
 from wrackline.kafka_client.transport import Rejected
 
 DESCRIBE_QUORUM = 55
+DELETE_GROUPS = 42
 NEEDED = {19: ("CreateTopics", 2), 20: ("DeleteTopics", 1), 32: ("DescribeConfigs", 1)}
 """API key -> its name, and the version that is asked for."""
 
@@ -32,6 +33,11 @@ def too_old(connection: Connection) -> str:
 def has_quorum(connection: Connection) -> bool:
     """Tells whether controllers elect one of themselves: KRaft. Raises ProtocolError."""
     return DESCRIBE_QUORUM in connection.api_versions()
+
+
+def deletes_groups(connection: Connection) -> bool:
+    """Tells whether the brokers know DeleteGroups. Raises ProtocolError."""
+    return DELETE_GROUPS in connection.api_versions()
 
 
 def quorum_leader(connection: Connection) -> ClusterState:

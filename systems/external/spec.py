@@ -336,6 +336,10 @@ class ExternalSpec(SystemSpec):
             return f"{fault} needs system.commands.{order} (and {UNDOES[order]}), and there is none"
         return None
 
+    @property
+    def secured(self) -> bool:
+        return self.security.protocol != Security().protocol
+
     def topic_of(self, test_id: str, topic: str) -> str:
         return f"wrackline-{test_id}-{topic}"
 

@@ -288,7 +288,7 @@ class ExternalSystem:
         self.admin.use_epochs(transactional_ids, epoch, timeout_s=timeout_s)
 
     def describe_internal(self, topics: Collection[str]) -> None:
-        self._asked().internal = tuple(topics)
+        self._asked().internal = {*self._asked().internal, *topics}
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s
@@ -373,8 +373,8 @@ class ExternalSystem:
     def remove_topics(self) -> str:
         if not self._made:
             return ""
-        word, verb = ("topic", "is") if len(self._made) == 1 else ("topics", "are")
-        names, them = f"{word} {', '.join(self._made)}", "it" if verb == "is" else "them"
+        verb, them = ("is", "it") if len(self._made) == 1 else ("are", "them")
+        names = f"{_counted(len(self._made), 'topic')} {', '.join(self._made)}"
         if self._keep_topics:
             return f"{names} {verb} kept in the cluster"
         deadline = time.monotonic() + REMOVE_S
@@ -390,12 +390,30 @@ class ExternalSystem:
                 time.sleep(0.5)
         return f"{names} {verb} removed from the cluster"
 
+    def remove_groups(self, groups: Sequence[str], *, timeout_s: float) -> str:
+        if not groups:
+            return ""
+        names = f"{_counted(len(groups), 'group')} {', '.join(groups)}"
+        if not self.admin.ask(queries.deletes_groups, LOOK_S):
+            return f"{names}: left in the cluster, whose brokers know no DeleteGroups"
+        deadline = time.monotonic() + timeout_s
+        for group in groups:
+            try:
+                self.admin.delete_group(group, timeout_s=max(1.0, deadline - time.monotonic()))
+            except DeployError as error:
+                raise DeployError(f"{names} could not be removed: {error}; delete by hand") from error
+        return f"{names} {'is' if len(groups) == 1 else 'are'} removed from the cluster"
+
     def close(self) -> None:
         """Hang up."""
         for client in (self._client, self._quorum):
             if client is not None:
                 client.close()
         self._client = self._quorum = None
+
+
+def _counted(number: int, noun: str) -> str:
+    return noun if number == 1 else f"{noun}s"
 
 
 def _listed(ids: Sequence[int]) -> str:

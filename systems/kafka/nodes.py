@@ -81,7 +81,7 @@ class KafkaNodes(JvmNodes):
         self._administrator.use_epochs(transactional_ids, epoch, timeout_s=timeout_s)
 
     def describe_internal(self, topics: Collection[str]) -> None:
-        self._client.internal = tuple(topics)
+        self._client.internal = {*self._client.internal, *topics}
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

@@ -41,14 +41,6 @@ def _known(version: str) -> str:
 
 
 METADATA = "metadata.version"
-SHARE_VERSION = "share.version"
-"""The feature without which a cluster has no share groups."""
-_SINCE = {
-    Capability.CONSUMER_PROTOCOL: (4, 0),
-    Capability.SHARE_GROUPS: (4, 2),
-    Capability.DELIVERY_LIMITS: (4, 3),
-}
-"""The first version in which each is ready for use."""
 
 
 class KafkaWaits(Waits):
@@ -101,15 +93,12 @@ class KafkaSpec(SystemSpec):
 
     @property
     def offers(self) -> frozenset[Capability]:
-        """Groups by KIP-848 are ready for use since 4.0, share groups since 4.2. Before 0.11 there are no
-        transactions and no idempotence, and nobody can be asked who coordinates a group."""
+        """Groups by KIP-848 are ready for use since 4.0. Before 0.11 there are neither transactions nor
+        idempotence, and nobody can be asked who coordinates a group."""
         line = parsed(self.version)
         if line < (0, 11):
             return frozenset({Capability.COMPACTION})
-        younger = {one for one, since in _SINCE.items() if line < since}
-        if self.features.get(SHARE_VERSION) == 0:
-            younger |= {Capability.SHARE_GROUPS, Capability.DELIVERY_LIMITS}
-        return EVERYTHING - younger
+        return EVERYTHING if line >= (4, 0) else EVERYTHING - {Capability.CONSUMER_PROTOCOL}
 
     def misfit(self, zookeeper: int) -> str | None:
         if on_zookeeper(self.version) and not zookeeper:

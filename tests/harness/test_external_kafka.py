@@ -13,6 +13,9 @@ from tests.harness.machine_load import despite_load
 from tests.systems.external.secured import PASSWORD, STRANGER, Secured, secured
 from wrackline.fleets.none.fleet import NoFleet
 from wrackline.harness.cli.main import main
+from wrackline.harness.specification.access import access_of
+from wrackline.harness.specification.check import load_checked
+from wrackline.plugins.registry import Group, names
 from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.external.system import ExternalSystem
 
@@ -66,6 +69,45 @@ def test_a_principal_without_rights_is_told_which_it_needs(
         system.create_topic(TopicSpec("log", 1, 1, {}))
     assert system.remove_topics() == ""
     system.close()
+
+
+@pytest.mark.parametrize(
+    ("workload", "client"),
+    [
+        *((name, {}) for name in names(Group.WORKLOADS)),
+        *((name, {"library": "java"}) for name in ("log", "txn", "group")),
+    ],
+)
+def test_the_rights_that_a_plan_shows_are_enough_and_nothing_is_left(
+    theirs: Secured, tmp_path: Path, workload: str, client: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_PASSWORD", PASSWORD)
+    file, results = tmp_path / "spec.yaml", tmp_path / "results"
+    settings = {
+        "name": "rights",
+        "system": {
+            "kind": "external",
+            "bootstrap": [theirs.address],
+            "security": theirs.security("PLAIN", user=STRANGER),
+            "waits": {"warm_s": 90, "recovered_s": 1},
+        },
+        "topic": {"replication_factor": 1, "min_insync_replicas": 1},
+        "workload": {"name": workload, "duration_s": 6, "rate": 20, "client": client},
+        "contract": {"thresholds": {"left_out": 1}},
+    }
+    file.write_text(yaml.safe_dump(settings))
+    theirs.grant(access_of(load_checked(file)))
+
+    def code() -> object:
+        with pytest.raises(SystemExit) as ended:
+            main(["run", str(file), "--results", str(results), "--master", "local[2]"])
+        return ended.value.code
+
+    ended = despite_load(code, results)
+    [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
+    verdict = orjson.loads((made / "verdict.json").read_bytes())
+    assert (ended, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
+    assert theirs.left() == (set(), set())
 
 
 def test_a_run_passes_and_tells_no_secret(

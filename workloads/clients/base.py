@@ -100,10 +100,6 @@ class Settings(Protocol):
         """Returns how members take part; None where the workload has no group."""
 
     @property
-    def sharing(self) -> bool:
-        """Tells whether its clients are members of share groups."""
-
-    @property
     def client(self) -> ClientSettings: ...
 
 
@@ -149,6 +145,13 @@ class Consumer(Client, Protocol):
     def committed(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
         """Partition -> committed offset of its group (-1: none), asked of the coordinator now. Raises
         ClientError."""
+
+    @property
+    def requires_stable(self) -> bool:
+        """Tells whether ``committed`` asks for stable offsets (KIP-447)."""
+
+    def coordinator(self) -> int:
+        """Returns the node that the library takes for its group's coordinator; -1: it does not say."""
 
 
 class TransactionalProducer(Producer, Protocol):

@@ -20,12 +20,13 @@ from wrackline.workloads.log.processes import (
     Context,
     Process,
     committed_offsets,
+    coordinator_of,
     positions_of,
     read_records,
 )
 from wrackline.workloads.pace import Slot
 
-_COMMIT, _LATER, _ASK, _CRASH, _LEAVE, _AWAY = range(1, 7)
+_COMMIT, _LATER, _ASK, _CRASH, _LEAVE, _AWAY, _PROTOCOL = range(1, 8)
 """Salts: each choice of a slot has its own."""
 NEVER_SENT = frozenset({"_NO_OFFSET", "_STATE", "_INVALID_ARG", "_NOT_IMPLEMENTED"})
 """A commit that the client itself refused has no effect. Whatever a broker answers may be about the second
@@ -37,14 +38,17 @@ class GroupMember(Process):
 
     f = "poll"
 
-    def __init__(self, context: Context, slot: int, spec: GroupSpec, group: str, number: int) -> None:
+    def __init__(
+        self, context: Context, slot: int, spec: GroupSpec, group: str, number: int, apart: int
+    ) -> None:
+        """``spec``: of its group. ``apart``: how far those who commit are from who polls, as processes."""
         super().__init__(context, slot)
-        self._spec = spec
+        self._spec = self._joins = spec
         self._group = group
         self._instance = f"member-{number}"
-        self._committing = slot + spec.members
+        self._committing = slot + apart
         """Who commits synchronously."""
-        self._later = slot + 2 * spec.members
+        self._later = slot + 2 * apart
         """Who commits asynchronously."""
         self._client: Member | None = None
         self._held: set[int] = set()
@@ -52,8 +56,9 @@ class GroupMember(Process):
         """Next offset, where it is known, of partitions that it has."""
         self._saved: dict[int, int] = {}
         """What it knows to be committed, or where it began."""
-        self._commit: tuple[dict[int, int], dict[str, Any], int] | None = None
-        """The asynchronous commit under way: its offsets, what it said, and since when."""
+        self._commit: tuple[dict[int, int], dict[str, Any], int, int] | None = None
+        """The asynchronous commit under way: its offsets, what it said, since when, and the coordinator
+        then."""
         self._back_at = 0.0
 
     # --- one poll
@@ -61,10 +66,10 @@ class GroupMember(Process):
     def operate(self, slot: Slot) -> None:
         if (away_s := self._back_at - time.monotonic()) > 0:
             time.sleep(away_s)
-        client = self._joined()
+        client = self._joined(slot)
         self.record(self.process, Type.INVOKE, "poll")
         begin = time.monotonic_ns()
-        polled = client.poll(timeout_s=self._spec.poll_wait_s)
+        polled = client.poll(timeout_s=self.context.spec.poll_wait_s)
         records, corrupt = read_records(polled.records, self.context)
         for record in records:
             self._positions[record.partition] = record.offset + 1
@@ -102,10 +107,11 @@ class GroupMember(Process):
 
     # --- coming and going
 
-    def _joined(self) -> Member:
+    def _joined(self, slot: Slot) -> Member:
         if self._client is None:
             context = self.context
-            settings = self._spec.taking_part(self._group, self._instance)
+            self._joins = self._spec.of_member(lambda several: slot.choice(several, salt=_PROTOCOL))
+            settings = self._joins.taking_part(self._group, self._instance)
             self._client = context.library.member(context.bootstrap, context.spec, settings)
             extra = {"partitions": list(range(context.partitions)), "group": self._group}
             self.record(self.process, Type.INVOKE, "subscribe", extra=extra)
@@ -166,7 +172,9 @@ class GroupMember(Process):
 
     def committed(self, error: str | None) -> None:
         if self._commit is not None:
-            (offsets, extra, begin), self._commit = self._commit, None
+            (offsets, extra, begin, node), self._commit = self._commit, None
+            if self._client is not None:
+                extra = {**extra, **coordinator_of(self._client, node)}
             self._committed(self._later, extra, begin, error)
             if error is None:
                 self._saved.update((p, at) for p, at in offsets.items() if p in self._held)
@@ -183,8 +191,9 @@ class GroupMember(Process):
         said = {
             "partitions": sorted(self._held),
             "group": self._group,
-            "protocol": self._spec.rebalances,
+            "protocol": self._joins.rebalances,
             **self._membership(),
+            **(coordinator_of(self._client, self._client.coordinator()) if self._client else {}),
             **extra,
         }
         self.record(self.process, Type.OK, "rebalance", extra=said)
@@ -195,7 +204,7 @@ class GroupMember(Process):
         if self._client is None:
             return {}
         member, generation = self._client.membership()
-        name = "epoch" if self._spec.protocol == "consumer" else "generation"
+        name = "epoch" if self._joins.protocol == "consumer" else "generation"
         return {"member": member} | ({name: generation} if generation >= 0 else {})
 
     # --- commits
@@ -211,6 +220,7 @@ class GroupMember(Process):
         offsets = self._due(partitions)
         if not offsets:
             return
+        node = client.coordinator()
         extra, begin = self._commit_begun(self._committing, offsets, "sync")
         error = None
         try:
@@ -222,6 +232,7 @@ class GroupMember(Process):
         now = self._membership()
         if any(extra.get(name) != told for name, told in now.items()):  # under which of them nobody knows
             extra = {name: value for name, value in extra.items() if name != "generation"}
+        extra = {**extra, **coordinator_of(client, node)}
         self._committed(self._committing, extra, begin, error)
         if error is not None and error not in NEVER_SENT:
             self._committing += self.context.stride
@@ -230,7 +241,8 @@ class GroupMember(Process):
         offsets = self._due(self._held)
         if not offsets or self._commit is not None:
             return
-        self._commit = (offsets, *self._commit_begun(self._later, offsets, "async"))
+        node = client.coordinator()
+        self._commit = (offsets, *self._commit_begun(self._later, offsets, "async"), node)
         try:
             client.commit_later(self.context.topic, offsets)
         except ClientError as refused:

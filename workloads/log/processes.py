@@ -269,17 +269,26 @@ def committed_offsets(context: Context, client: Consumer, process: int, group: s
     """Returns the offsets that the group has committed, asked as an operation of this process. Raises
     ClientError."""
     record = partial(context.record, process, f="committed")
-    record(Type.INVOKE, extra={"group": group})
-    begin = time.monotonic_ns()
+    kind = {"group": group} | ({"stable": True} if client.requires_stable else {})
+    record(Type.INVOKE, extra=kind)
+    node, begin = client.coordinator(), time.monotonic_ns()
     try:
         offsets = client.committed(context.topic, range(context.partitions))
     except ClientError as refused:
         latency = time.monotonic_ns() - begin
-        record(Type.FAIL, extra={"group": group}, error=refused.name, latency_ns=latency)
+        extra = {**kind, **coordinator_of(client, node)}
+        record(Type.FAIL, extra=extra, error=refused.name, latency_ns=latency)
         raise
-    told = {"offsets": positions_of(offsets), "group": group}
+    told = {"offsets": positions_of(offsets), **kind, **coordinator_of(client, node)}
     record(Type.OK, extra=told, latency_ns=time.monotonic_ns() - begin)
     return offsets
+
+
+def coordinator_of(client: Consumer, before: int) -> dict[str, Any]:
+    """Returns what an operation says of the coordinator that answered it: nothing where the library has
+    changed its mind since ``before``."""
+    node = client.coordinator()
+    return {"coordinator": node, "coordinator_by": "client"} if node == before >= 0 else {}
 
 
 def positions_of(positions: Mapping[int, int]) -> dict[str, int]:

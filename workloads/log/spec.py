@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from wrackline.plugins.acls import Acls, Resource
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import SECONDS, Lax, Most, NoBoolean, Strict
 from wrackline.workloads import payload
@@ -17,6 +18,12 @@ from wrackline.workloads.pace import Spacing
 from wrackline.workloads.payload import MAX_BYTES, OVERHEAD
 
 LONGEST_S = 8 * 7 * 86_400
+LOG_ACLS: Acls = {
+    Resource.TOPIC: ("Create", "Delete", "Describe", "DescribeConfigs", "Read", "Write"),
+    # A consumer without a group of its own still asks who coordinates the one that it names.
+    Resource.GROUP: ("Describe",),
+}
+GROUP_ACLS: Acls = {Resource.GROUP: ("Delete", "Describe", "Read")}
 MOST_A_SECOND = 1_000_000
 
 
@@ -105,10 +112,10 @@ class ClientsSpec(Strict):
         """The key of the record with this value, in UTF-8 where it has a meaning (``compacted``)."""
         return payload.key_of(value)
 
-    def _wait_s(self, pollers: int, kind: str = "poll") -> float:
+    def _wait_s(self, pollers: int) -> float:
         """Returns how long a poll waits when it must not keep the next one waiting: no longer than the asked
-        rate of polls leaves time for. ``kind``: of operations."""
-        share = self.weights.get(kind, 0) / sum(self.weights.values())
+        rate of polls leaves time for."""
+        share = self.weights.get("poll", 0) / sum(self.weights.values())
         asked_ms = 1e3 * pollers / (self.rate * share) if self.rate * share else self.client.poll_ms
         return min(self.client.poll_ms, 0.8 * asked_ms) / 1e3
 
@@ -118,6 +125,17 @@ class ClientsSpec(Strict):
     def needs(self) -> frozenset[Capability]:
         """Returns the capabilities that the system must offer."""
         return frozenset({Capability.IDEMPOTENCE}) if self.idempotence else frozenset()
+
+    @property
+    def acls(self) -> Acls:
+        """Returns the rights that its clients, and the harness for them, need in a cluster with ACLs: on the
+        run's topics, and on all else that the workload uses there."""
+        return LOG_ACLS
+
+    @property
+    def longest_session_s(self) -> float:
+        """Returns after how long without a heartbeat a member has left its group for sure."""
+        return 0.0
 
     @property
     def isolation(self) -> str:
@@ -131,9 +149,14 @@ class ClientsSpec(Strict):
         return None
 
     @property
-    def sharing(self) -> bool:
-        """Tells whether its clients are members of share groups."""
-        return False
+    def plaintext_only(self) -> str:
+        """Returns the key whose processes speak to brokers without TLS and SASL; empty where none do."""
+        return ""
+
+    @property
+    def group_names(self) -> Collection[str]:
+        """Returns the names of its groups, where it has several."""
+        return ()
 
     @property
     def rewinds(self) -> bool:

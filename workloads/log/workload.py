@@ -154,24 +154,19 @@ class Workload:
         return ()
 
     @property
+    def groups_made(self) -> Sequence[str]:
+        """Returns the groups of any kind that a run leaves in a cluster, unless somebody deletes them."""
+        return self.groups
+
+    @property
+    def named_groups(self) -> Mapping[str, str]:
+        """Returns name in the specification -> group, of those that have one there."""
+        return {}
+
+    @property
     def transactional_ids(self) -> Sequence[str]:
         """Returns the transactional ids of the producers that make transactions."""
         return ()
-
-    @property
-    def share_groups(self) -> Sequence[str]:
-        """Share groups."""
-        return ()
-
-    @property
-    def coordinated(self) -> Mapping[str, Sequence[str]]:
-        """What has a coordinator: kind -> names, as `wrackline.systems.base.Coordinated` has them."""
-        share = [f"{group}:{topic}:{p}" for group in self.share_groups for topic, p in self.places]
-        return {
-            "group": [*self.groups, *self.share_groups],
-            "transaction": self.transactional_ids,
-            "share": share,
-        }
 
     def drain(self, *, deadline_s: float) -> list[Drained]:
         """The final read of every partition, and of what the groups have committed."""

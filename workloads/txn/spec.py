@@ -7,10 +7,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from wrackline.plugins.acls import Acls, Resource, merged
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS, Strict
 from wrackline.workloads.clients.settings import ClientSettings
-from wrackline.workloads.log.spec import ClientsSpec
+from wrackline.workloads.log.spec import GROUP_ACLS, ClientsSpec
 
 Share = Annotated[float, Field(ge=0, le=1)]
 MOST_EPOCHS = 32_766
@@ -126,6 +127,10 @@ class TxnSpec(ClientsSpec):
     def patience_s(self) -> float:
         holds_s = (self.partitions_per_txn * self.hold_ms + self.end_hold_ms) / 1e3
         return super().patience_s + holds_s + 2 * self.transaction_timeout_ms / 1e3
+
+    @property
+    def acls(self) -> Acls:
+        return merged((super().acls, GROUP_ACLS, {Resource.TRANSACTIONAL_ID: ("Describe", "Write")}))
 
     @property
     def needs(self) -> frozenset[Capability]:

@@ -22,6 +22,7 @@ class TxnWorkload(Workload):
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec
         assert isinstance(spec, TxnSpec)
+        self._probed = f"wrackline-{context.tag.hex()}-probe"
         self._workers = [Worker(context, slot, spec) for slot in range(spec.workers)]
         pollers = [Poller(context, 3 * spec.workers + number) for number in range(spec.pollers)]
         self._probe = threading.Thread(target=self._learn, name="end-txn-version", daemon=True)
@@ -30,6 +31,10 @@ class TxnWorkload(Workload):
     @property
     def groups(self) -> Sequence[str]:
         return [worker.group for worker in self._workers]
+
+    @property
+    def groups_made(self) -> Sequence[str]:
+        return [*self.groups, self._probed]
 
     @property
     def transactional_ids(self) -> Sequence[str]:
@@ -49,7 +54,8 @@ class TxnWorkload(Workload):
         it."""
         context = self._context
         with catch_all(context, "the version of EndTxn"), context.enter():
-            name = f"wrackline-{context.tag.hex()}-probe"
-            version = context.library.end_txn_version(context.bootstrap, context.spec, context.topic, name)
+            version = context.library.end_txn_version(
+                context.bootstrap, context.spec, context.topic, self._probed
+            )
             if version is not None:
                 context.recorder.learn(client={"end_txn_version": version})

@@ -20,6 +20,17 @@ found_by(
         "commit-regression": WalkAnomaly(
             "a committed offset goes back, and no consumer had sought back", ALWAYS
         ),
+        "deposed-answer": WalkAnomaly(
+            "a coordinator that had been replaced answered with an older committed offset",
+            Promise.CURRENT_COORDINATOR,
+        ),
+        "hidden-commit": WalkAnomaly(
+            "a present coordinator answered without a commit that had succeeded, and knew it later",
+            ALWAYS,
+        ),
+        "vanished-commit": WalkAnomaly(
+            "a commit that had succeeded is not there, and no later answer shows it", GET_ALL
+        ),
         "commit-beyond-end": WalkAnomaly(
             "an offset was committed past the end of the log", GET_ALL, PAST_THE_END
         ),

@@ -17,6 +17,7 @@ from heapq import heappop, heappush, merge
 from itertools import chain
 from typing import Any, TypeAlias
 
+from wrackline.checkers.anomalies.groups.answers import Answers
 from wrackline.checkers.anomalies.groups.events import GroupEvents, Operation
 from wrackline.checkers.anomalies.groups.findings import Findings
 from wrackline.checkers.checks.about import AboutLog, AboutRun
@@ -112,6 +113,7 @@ class Coordinator:
     ) -> None:
         self._about, self._moves, self._joined = about, moves, events.joined
         self._say = Findings(about)
+        self._by_answerer = Answers(group, answers, about)
         self._waits = about.info.isolation == "read_committed"
         self._commits, self._answers = commits, answers
         self._rebalances = [one for one in events.moves if one.f == REBALANCE and one.of == group]
@@ -229,14 +231,18 @@ class Coordinator:
         largest = at.largest if at.farthest is None else _larger(at.largest, at.farthest)
         if largest is not None and largest.offset > asked.offset:
             if not at.accounted(asked.offset, largest.since):
-                yield self._say.regression(asked, largest, "read")
+                yield self._less(asked, largest)
         elif asked.offset >= 0 and not is_phantom and not at.accounted(asked.offset, since, asked.until):
             fenced = [(one, one.fence) for one in commits if one.fence is not None]
             if fenced:
                 yield self._say.late_zombie(asked, *fenced[-1])
             elif at.latest is not None:
-                yield self._say.regression(asked, at.latest, "read")
+                yield self._less(asked, at.latest)
         self._show(asked, [one for one in commits if one.until > since])
+
+    def _less(self, answer: Operation, before: Operation) -> Finding:
+        anomaly, tenure = self._by_answerer.anomaly_of(answer, before)
+        return self._say.less(anomaly, answer, before, tenure, self._by_answerer.log)
 
     def _show(self, asked: Operation, commits: Sequence[Operation]) -> None:
         """An answer that only one commit of unknown outcome accounts for shows that it took effect."""

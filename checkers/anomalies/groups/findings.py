@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from wrackline.checkers.anomalies.groups.answers import DEPOSED, HIDDEN, LOST, REGRESSION
 from wrackline.checkers.anomalies.groups.deliveries import Passed
 from wrackline.checkers.anomalies.groups.events import Operation
-from wrackline.checkers.checks.about import AboutLog, AboutRun
+from wrackline.checkers.checks.about import AboutLog, AboutRun, Tenure
 from wrackline.checkers.checks.events import COMMIT, GroupEvent
 from wrackline.checkers.checks.finding import Finding, seconds
 
@@ -32,6 +33,28 @@ class Findings:
             f"{before.offset:,} had {'taken effect by' if before.is_shown else 'succeeded at'} {_end(before)}"
         )
         return self._of(one, "commit-regression", sentence, _ns(before), before.until, where=how)
+
+    def less(
+        self, anomaly: str, answer: Operation, before: Operation, tenure: Tenure | None, log: str
+    ) -> Finding:
+        """An answer that shows less than had been committed. ``tenure``: of the coordinator by then, which
+        led ``log``; None: nobody knows it."""
+        finding = self.regression(answer, before, "read")
+        if tenure is None:
+            return finding
+        host = self.run.host(answer.event.coordinator)
+        by = host if answer.event.is_certain else f"{host} (its client's coordinator)"
+        request = (
+            "a request for stable offsets" if answer.event.is_stable else "a request without require_stable"
+        )
+        since = f"at {seconds(tenure.latest_ns)} in leader epoch {tenure.leader_epoch} of {log}"
+        clause = {
+            DEPOSED: f"{by} answered, which {tenure.host} had replaced {since}",
+            HIDDEN: f"{by}, elected {since}, answered {request}, and later answers show the commit",
+            LOST: f"{by}, elected {since}, answered {request}, and no later answer shows the commit",
+            REGRESSION: f"{by}, elected {since}, answered {request}",
+        }[anomaly]
+        return replace(finding, anomaly=anomaly, sentence=f"{finding.sentence}; {clause}", where=log)
 
     def beyond_end(self, one: Operation) -> Finding:
         sentence = (

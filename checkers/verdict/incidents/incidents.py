@@ -26,6 +26,7 @@ from wrackline.checkers.verdict.leadership import Change, Leadership
 MOST: Final = 20
 """Incidents of each meaning that verdict.json tells; it counts all."""
 MOST_OPERATIONS: Final = 16
+OFFSETS: Final = "__consumer_offsets"
 MARGIN_NS: Final = 1_000_000_000
 """A fault that ended within a second before an incident belongs to it."""
 
@@ -81,6 +82,9 @@ class Incident:
     """Indexes of some of the cited events."""
     moments: tuple[Moment, ...] = ()
     """What happened when, in the order of time."""
+    coordinator_log: str = ""
+    """The partition of ``__consumer_offsets`` whose leader coordinated the group; empty where it is about no
+    coordinator."""
     gone: Gone | None = None
     """What its sentence says is gone; None where it says something else."""
 
@@ -249,8 +253,13 @@ def _incident(
         moments=()
         if one.place is None
         else moments_of_history(f"{topic}-{partition}", bounds(one.lost()), lost_ns, change),
+        coordinator_log=next((part.where or "" for part in one.parts if _of_coordinators(part)), ""),
         gone=gone_of(one, meaning),
     )
+
+
+def _of_coordinators(part: Part) -> bool:
+    return part.where is not None and part.where.startswith(f"{OFFSETS}-")
 
 
 def _lost_ns(one: Joined) -> Iterator[int]:

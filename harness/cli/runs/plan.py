@@ -63,6 +63,8 @@ def _lines(ahead: Forecast) -> Iterator[str]:
         yield from _part("guided", _guided(ahead.guided))
     if not ahead.faults and ahead.guided is None:
         yield from _part("faults", ["none"])
+    if ahead.access:
+        yield from _part("uses", [str(one) for one in ahead.access])
     if ahead.left_out:
         yield from _part("left out", list(ahead.left_out))
     contract = ahead.contract

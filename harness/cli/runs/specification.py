@@ -11,6 +11,7 @@ import click
 import yaml
 
 from wrackline.harness.cli.options import fleet_option, print_json, seed_option, set_option, with_fleet
+from wrackline.harness.specification.access import access_of
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.schema import schema
 from wrackline.harness.specification.spec import SpecError
@@ -37,7 +38,8 @@ def validate_command(
       wrackline validate suites/*.yaml
       wrackline validate mine.yaml --set workload.duration_s=3m
 
-    A line for each file that is fine, on standard output; a line for each mistake, on standard error.
+    A line for each file that is fine, on standard output, and below it what a run uses in a cluster that
+    runs already, with the rights that it needs there; a line for each mistake, on standard error.
     Exit code: 0 when all are fine, 2 when one is not.
     """
     error = False
@@ -52,6 +54,8 @@ def validate_command(
             if warning := checked.system.warning():
                 click.echo(f"{spec}: warning: {warning}", err=True)
             click.echo(f"{spec}: fine")
+            for one in access_of(checked):
+                click.echo(f"  uses {one}")
     return WRONG if error else 0
 
 

@@ -14,6 +14,7 @@ from wrackline.checkers.verdict.incidents.joining import INCONSISTENT_OFFSET
 from wrackline.checkers.verdict.incidents.moments import Kind, Moment, merged
 from wrackline.checkers.verdict.incidents.sentences import Gone, capital, in_full
 from wrackline.checkers.verdict.wording import listed, seconds
+from wrackline.harness.run.incidents.coordinator_lines import add_coordinators
 from wrackline.harness.run.incidents.incident_moments import moments_of
 from wrackline.harness.run.incidents.loss import How, how_of
 from wrackline.harness.run.incidents.mechanisms import KEPT, Evidence, Told, cut_back, told_of
@@ -43,8 +44,12 @@ def add_lines(
 
     known = anomalies()
     expected = {f"{one['topic']}-{one['partition']}" for one in incidents}
+    expected |= {one["coordinator_log"] for one in incidents if one.get("coordinator_log")}
     result = list(lines_of(run_dir, expected, started_at))
     for one in incidents:
+        if one.get("coordinator_log"):
+            add_coordinators(verdict, one, result)
+            continue
         own = [line for line in result if line.label == f"{one['topic']}-{one['partition']}"]
         seen = [known[each["anomaly"]] for each in one["anomalies"] if each["anomaly"] in known]
         cuts = _cuts(own, one, is_lasting=any(_is_of_cuts(each) for each in seen))

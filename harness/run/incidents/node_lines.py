@@ -38,12 +38,17 @@ class Tells(Enum):
     BELOW = "a replica is about to cut off what it knew to be committed"
     CUTS = "a follower is about to cut its log, and why"
     FOLLOWS = "a replica begins to follow, and where its log ends"
+    COORDINATES = "a coordinator has loaded the groups of a partition"
+    RESIGNED = "a coordinator has unloaded the groups of a partition"
     UNCLEAN = "the controller takes a broker's shutdown for unclean: its replicas leave every ISR and ELR"
     REGISTERS = "a broker registers again, and in which broker epoch"
     FENCED = "the controller fences a broker"
 
 
-_FROM: Final = rb"(?: from offset (?P<end>\d+)(?: with partition epoch (?P<partition>\d+))?)?"
+_WATERMARK: Final = rb"(?:(?:,| and) high watermark (?P<watermark>\d+))?"
+_FROM: Final = (
+    rb"(?: from offset (?P<end>\d+)(?: with partition epoch (?P<partition>\d+)" + _WATERMARK + rb")?)?"
+)
 _PARTITION_EPOCHS: Final = rb"(?:.*\bpartitionEpoch: (?P<partition_was>\d+) -> (?P<partition>\d+))?"
 _WORDS: Final = (
     (Tells.CUT, re.compile(rb"runcat(?:ing (?:log \S+ )?to|e and start at) offset (?P<end>\d+)")),
@@ -52,12 +57,15 @@ _WORDS: Final = (
     (Tells.ELECTED, re.compile(rb"(?:UNCLEAN partition change|[Nn]ew leader and ISR)" + _PARTITION_EPOCHS)),
     (Tells.LOADED, re.compile(rb"Completed load of [Ll]og.* log[- ]end[- ]offset (?P<end>\d+)")),
     (Tells.BELOW, re.compile(rb"runcating \S+ to offset (?P<end>\d+) below high watermark")),
+    (Tells.COORDINATES, re.compile(rb"\bFinished loading (?:of metadata|offsets and group metadata) from ")),
+    (Tells.RESIGNED, re.compile(rb"\bFinished unloading (?:metadata for )?__consumer_offsets")),
     (Tells.CUTS, re.compile(rb"runcating \S.*?(?:to offset |offset=)(?P<end>\d+)")),
 )
 """The first that fits. What is no line of these says nothing, such as that cutting a log "has no effect"."""
 _ROLES: Final = {"leader": Tells.LEADS, "follower": Tells.FOLLOWS}
 _TELLING: Final = re.compile(
-    rb"runcat|UNCLEAN|ew leader and ISR|starts at |Completed load of|\"role\":\"(?:leader|follower)\""
+    rb"runcat|UNCLEAN|ew leader and ISR|starts at |Completed load of|Finished (?:un)?loading|"
+    rb"\"role\":\"(?:leader|follower)\""
 )
 """Any of them, and few others."""
 _OF_BROKERS: Final = (
@@ -98,6 +106,8 @@ class Line:
     leader_epoch: int | None = None
     partition_epoch: int | None = None
     partition_epoch_was: int | None = None
+    watermark: int | None = None
+    """The high watermark that the replica knows then."""
     broker: int | None = None
     broker_epoch: int | None = None
     host: str = ""
@@ -135,7 +145,12 @@ class Line:
                 since = "" if self.was is None else f" from {self.was:,}"
                 return f"{self.host} cut {self.label}{since}{to}"
             case Tells.LEADS:
-                return f"{self.host} leads {self.label}{epoch}{ends}"
+                watermark = "" if self.watermark is None else f", its high watermark is {self.watermark:,}"
+                return f"{self.host} leads {self.label}{epoch}{ends}{watermark}"
+            case Tells.COORDINATES:
+                return f"{self.host} has loaded the groups of {self.label}, and coordinates them"
+            case Tells.RESIGNED:
+                return f"{self.host} has unloaded the groups of {self.label}"
             case Tells.FOLLOWS:
                 return f"{self.host} follows the leader of {self.label}{epoch}{ends}"
             case Tells.LOADED:
@@ -213,6 +228,7 @@ def _of_log(line: bytes) -> Line | None:
                 leader_epoch=numbers.get("epoch"),
                 partition_epoch=numbers.get("partition"),
                 partition_epoch_was=numbers.get("partition_was"),
+                watermark=numbers.get("watermark"),
             )
     return None
 

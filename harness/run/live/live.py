@@ -28,7 +28,7 @@ from wrackline.harness.run.live.leaps import Leaps
 from wrackline.harness.run.live.observer import Assignment, Observer
 from wrackline.harness.run.live.outcome import Options, Outcome, what_is_left
 from wrackline.harness.run.live.progress import Progress
-from wrackline.harness.run.live.setup import plan_of, run_info, saved_plan
+from wrackline.harness.run.live.setup import internal_topics, plan_of, run_info, saved_plan
 from wrackline.harness.run.live.unexpected_exits import LOOK_EVERY_S, Deaths, down
 from wrackline.harness.run.live.warm import become_steady
 from wrackline.harness.run.live.watch import Watch
@@ -42,7 +42,7 @@ from wrackline.history.wording import partition_label
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
-from wrackline.systems.base import ClusterState, Coordinated, DeployError, Featured
+from wrackline.systems.base import ClusterState, Coordinated, DeployError, Featured, Internal
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.external.external_cluster import ExternalCluster
 from wrackline.workloads.clients.base import Unavailable
@@ -56,6 +56,8 @@ GUIDED_S = 90.0
 STEP_S = 0.25
 EPOCHS_S, EPOCH_S = 60.0, 0.02
 """How long it may take to use up the epochs of a transactional id: at least, and each."""
+GROUPS_S = 20.0
+"""How long a cluster that runs already may take to delete a group that has no members any more."""
 TEAR_DOWN = "tear down"
 
 
@@ -87,7 +89,8 @@ class LiveRun:
         self.leaps = Leaps(self.recorder)
         self.watch = Watch(self.recorder, progress, self.plan)
         names = [topic.name for topic in spec.every_topic]
-        self.observer = Observer(self.parts.system, self.recorder, names)
+        self.described = [*names, *internal_topics(spec)]
+        self.observer = Observer(self.parts.system, self.recorder, self.described)
         self.assignment = Assignment(self.parts.system, self.recorder, names)
         with_power = () if spec.fleet.lacks(Ability.POWER) else parts.fleet.hosts
         self.canaries = Canaries(parts.fleet, with_power)
@@ -210,6 +213,8 @@ class LiveRun:
         )
         self.workload = self.watch.workload = workload
         self._use_epochs(workload.transactional_ids)
+        if isinstance(self.parts.system, Internal):
+            self.parts.system.describe_internal(internal_topics(spec))
         self.observer.start()
         nemesis = (kind or Nemesis)(
             self.plan,
@@ -218,7 +223,8 @@ class LiveRun:
             self.recorder,
             topics=[topic.name for topic in spec.every_topic],
             canaries=self.canaries,
-            coordinated=workload.coordinated,
+            coordinated={"group": workload.groups, "transaction": workload.transactional_ids},
+            groups=workload.named_groups,
         )
         every_s = LOOK_EVERY_S * spec.fleet.slowness
         fleet, system = self.parts.fleet, self.parts.system
@@ -340,7 +346,7 @@ class LiveRun:
         nodes = self.run_dir / "nodes"
         self.parts.system.collect(nodes)
         self.account.collected(self.parts.system.nodes, nodes)
-        record_changes(self.parts, self.recorder, [topic.name for topic in self.spec.every_topic], nodes)
+        record_changes(self.parts, self.recorder, self.described, nodes)
 
     def over(self) -> None:
         """Checks that nothing was left out, unless the user asked for it."""
@@ -349,10 +355,18 @@ class LiveRun:
         self.leaps.stop()
         self.account.over()
 
-    def _leave_the_cluster(self) -> None:
+    def _remove_topics(self) -> None:
         assert isinstance(self.parts.system, ExternalCluster)
-        if left := self.parts.system.remove_topics():
-            self.progress.say(left)
+        if done := self.parts.system.remove_topics():
+            self.progress.say(done)
+
+    def _remove_groups(self) -> None:
+        """A member that crashed, or that keeps its place, leaves its group when its session ends."""
+        assert isinstance(self.parts.system, ExternalCluster)
+        if self.workload is not None:
+            longest_s = GROUPS_S + self.spec.workload.longest_session_s
+            if done := self.parts.system.remove_groups(self.workload.groups_made, timeout_s=longest_s):
+                self.progress.say(done)
 
     # --- helpers ------------------------------------------------------------------------------------------
 
@@ -428,7 +442,8 @@ class LiveRun:
         for problem in self.canaries.stop():
             log.warning("%s", problem)
         if isinstance(self.parts.system, ExternalCluster):
-            self.attempt(TEAR_DOWN, self._leave_the_cluster)
+            self.attempt(TEAR_DOWN, self._remove_groups)
+            self.attempt(TEAR_DOWN, self._remove_topics)
         self.parts.close()
         if self.options.keep_fleet and fleet.hosts:
             self.parts.keep()

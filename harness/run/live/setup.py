@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wrackline.harness.specification.build import topic_configs
+from wrackline.harness.specification.parts import COORDINATED
 from wrackline.harness.specification.sections import TopicSpec
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
 from wrackline.nemesis.faults.admin_steps import Entity
 from wrackline.nemesis.faults.cluster.admin import MIN_ISR, ChangeConfigSpec
 from wrackline.nemesis.schedule import Plan, plan
+from wrackline.nemesis.targets.words import INTERNAL_TOPICS
 from wrackline.release import full_version
 from wrackline.systems.base import System
 from wrackline.systems.spec import is_true
@@ -32,6 +34,12 @@ def new_test_id(name: str) -> str:
 def plan_of(spec: Spec) -> Plan:
     """Every random choice of the nemesis, settled by the seed."""
     return plan(spec.nemesis_here, spec.seed, spec.workload.duration_s)
+
+
+def internal_topics(spec: Spec) -> list[str]:
+    """Returns the internal topics whose leaders the history has: of groups, whom they coordinate."""
+    has_groups = COORDINATED["group"] & spec.workload.needs
+    return [topic for topic, what in INTERNAL_TOPICS.items() if what == "group" and has_groups]
 
 
 def saved_plan(chosen: Plan) -> dict[str, Any]:

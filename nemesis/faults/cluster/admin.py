@@ -15,7 +15,7 @@ from wrackline.nemesis.faults import admin_steps as steps
 from wrackline.nemesis.faults.admin_steps import Entity
 from wrackline.nemesis.faults.cluster.cluster_state import by_place, cluster_seen
 from wrackline.nemesis.faults.outputs import output_of
-from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
+from wrackline.nemesis.faults.spec import TO_MOVE, Role, UnprivilegedSpec
 from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     ClusterFault,
@@ -27,6 +27,7 @@ from wrackline.nemesis.faults.steps import (
     Shell,
     StepResult,
 )
+from wrackline.plugins.acls import Acls, Resource
 from wrackline.plugins.fields import Lax
 from wrackline.systems.base import PartitionState, Place
 from wrackline.systems.spec import SystemSpec
@@ -280,6 +281,7 @@ class ElectPreferredSpec(UnprivilegedSpec):
     """Settings of the fault ``elect-preferred``."""
 
     makes = ElectPreferred
+    acls = TO_MOVE
     fault: Literal["elect-preferred"]
     """The preferred leaders are elected."""
     target: Role = "all"
@@ -290,6 +292,7 @@ class TransferLeadershipSpec(UnprivilegedSpec):
     """Settings of the fault ``transfer-leadership``."""
 
     makes = TransferLeadership
+    acls = TO_MOVE
     fault: Literal["transfer-leadership"]
     """What the target leads others lead."""
     target: Role = "leader"
@@ -299,6 +302,7 @@ class TransferLeadershipSpec(UnprivilegedSpec):
 class ChangeConfigSpec(UnprivilegedSpec):
     """Settings of the fault ``change-config``."""
 
+    acls: ClassVar[Acls] = {Resource.TOPIC: ("DescribeConfigs", "AlterConfigs")}
     example: ClassVar[Mapping[str, Any]] = {"configs": {"min.insync.replicas": 1}}
 
     fault: Literal["change-config"]

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 from wrackline.nemesis.faults.outputs import output_of
-from wrackline.nemesis.faults.spec import Role, UnprivilegedSpec
+from wrackline.nemesis.faults.spec import TO_MOVE, Role, UnprivilegedSpec
 from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     AwaitReassignment,
@@ -239,5 +239,6 @@ class ReassignSpec(UnprivilegedSpec):
     """Settings of the fault ``reassign``."""
 
     makes = Reassign
+    acls = TO_MOVE
     fault: Literal["reassign"]
     """The target's replicas move to other brokers."""

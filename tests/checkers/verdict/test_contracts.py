@@ -127,7 +127,11 @@ def these(names: Sequence[str], of: Meaning) -> dict[str, Meaning]:
 
 
 USUAL = these((*ALWAYS, *LOSS, *OBJECTS, *OFFSETS, *CONSUMERS), V) | these(
-    (*IDEMPOTENCE, *READS, *ISOLATION, *COMMITTED, "torn-transaction", "unprocessed-input"), A
+    (
+        *(*IDEMPOTENCE, *READS, *ISOLATION, *COMMITTED),
+        *("torn-transaction", "unprocessed-input", "deposed-answer"),
+    ),
+    A,
 )
 """What each anomaly of ours means under acks-all, where a node was killed and another became leader."""
 ALONE = info(topics=(TopicInfo(TOPIC, 1, 1, 1),)).topics
@@ -137,7 +141,11 @@ TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
     "acks-all, nothing happened": (run(), None, these((*IDEMPOTENCE, *READS), V)),
     "acks-all, reads ask for the end": (busy(reads="end"), None, these(OBJECTS, A)),
     "acks-all with idempotence": (busy(idempotence=True), None, these(IDEMPOTENCE, V)),
-    "acks-all with linearizable reads": (busy(), "acks-all+linearizable-reads", these(READS, V)),
+    "acks-all with linearizable reads": (
+        busy(),
+        "acks-all+linearizable-reads",
+        these((*READS, "deposed-answer"), V),
+    ),
     "acks-all-unclean": (
         busy(unclean_election=True),
         None,

@@ -425,3 +425,76 @@ def test_what_a_line_tells_is_a_sentence(tells: Tells) -> None:
     assert full.words == wanted.get(tells, full.words)
     aside = replace(bare, broker=2)
     assert "None" not in aside.words
+
+
+COORDINATORS = {
+    "n2/broker.log": """\
+[2026-11-23 15:13:36,500] INFO [Broker id=2] Leader __consumer_offsets-3 with topic id Some(U) starts at\
+ leader epoch 5 from offset 128 with partition epoch 9, high watermark 127, ISR [1,2], adding replicas [] .
+[2026-11-23 15:13:36,530] INFO [GroupCoordinator id=2] Finished loading of metadata from\
+ __consumer_offsets-3 with epoch 5 in 7ms. Loaded 128 records.
+[2026-11-23 15:13:36,540] INFO [GroupCoordinator id=2] Finished loading of metadata from\
+ __consumer_offsets-1 with epoch 5 in 7ms. Loaded 0 records.
+""",
+    "n3/broker.log": """\
+[2026-11-23 15:13:39,908] INFO [Broker id=3] Follower __consumer_offsets-3 starts at leader epoch 5 from\
+ offset 131 with partition epoch 9 and high watermark 128. Current leader is 2.
+[2026-11-23 15:13:39,956] INFO [GroupCoordinator id=3] Finished unloading metadata\
+ for __consumer_offsets-3 with epoch OptionalInt[5].
+[2026-11-23 15:13:39,969] INFO [UnifiedLog partition=__consumer_offsets-3] Truncating to offset 128 (U)
+""",
+}
+OF_392 = {
+    "n3/broker.log": """\
+[2026-11-23 15:13:36,530] INFO [GroupMetadataManager] Finished loading offsets and group\
+ metadata from __consumer_offsets-3 in 12 milliseconds for epoch 5.
+[2026-11-23 15:13:39,956] INFO [GroupMetadataManager brokerId=3] Finished unloading __consumer_offsets-3 for\
+ coordinator epoch OptionalInt[5]. Removed 4 cached offsets and 1 cached groups.
+""",
+}
+
+
+def of_a_group(anomaly: str) -> dict[str, Any]:
+    return incident(
+        sentence="Process 4 asked", gone=None, mechanism=[], leader_after=None, at_ns=None,
+        first_ns=15_000_000_000, last_ns=17_000_000_000, coordinator_log="__consumer_offsets-3",
+        anomalies=[{"anomaly": anomaly, "meaning": "violation", "count": 1}],
+    )  # fmt: skip
+
+
+def test_lines_of_the_coordinators_of_a_group_say_what_they_had_loaded_and_until_when(tmp_path: Path) -> None:
+    one = of_a_group("hidden-commit")
+    told = verdict(one)
+    assert add_lines(run_with(tmp_path, COORDINATORS), told)
+    assert [(line["file"], line["number"], line["words"]) for line in one["lines"]] == [
+        (
+            "nodes/n2/broker.log",
+            1,
+            "n2 leads __consumer_offsets-3 in leader epoch 5; its log ends at 128, its high watermark is 127",
+        ),
+        ("nodes/n2/broker.log", 2, "n2 has loaded the groups of __consumer_offsets-3, and coordinates them"),
+        (
+            "nodes/n3/broker.log",
+            1,
+            "n3 follows the leader of __consumer_offsets-3 in leader epoch 5; its log ends at 131",
+        ),
+        ("nodes/n3/broker.log", 2, "n3 has unloaded the groups of __consumer_offsets-3"),
+        ("nodes/n3/broker.log", 3, "n3 cut __consumer_offsets-3 to 128"),
+    ]
+    assert one["mechanism"] == [
+        "n2 began to lead __consumer_offsets-3 at 16.5 s with the log end offset 128 and the high watermark "
+        "127.",
+        "n3 coordinated the groups of __consumer_offsets-3 until 20.0 s.",
+    ]
+    assert [moment["node"] for moment in one["moments"]] == ["n2", "n3"]
+    assert told["reasons"][0] == in_full(one)
+
+
+def test_lines_of_a_coordinator_before_kip_848(tmp_path: Path) -> None:
+    one = of_a_group("deposed-answer")
+    assert add_lines(run_with(tmp_path, OF_392), verdict(one))
+    assert [line["words"] for line in one["lines"]] == [
+        "n3 has loaded the groups of __consumer_offsets-3, and coordinates them",
+        "n3 has unloaded the groups of __consumer_offsets-3",
+    ]
+    assert one["mechanism"] == ["n3 coordinated the groups of __consumer_offsets-3 until 20.0 s."]

@@ -42,9 +42,13 @@ THREE = cluster(
     partition(2, leader=2, replicas=(2, 1, 3)),
     partition(3, leader=2, replicas=(2, 3, 1)),
     partition(4, leader=2, replicas=(2, 1, 3), topic="other"),
+    partition(0, leader=3, replicas=(3, 1, 2), topic="__consumer_offsets"),
 )
 
-LED_BY_FIRST = cluster(partition(0, leader=1, replicas=(1, 2, 3)))
+LED_BY_FIRST = cluster(
+    partition(0, leader=1, replicas=(1, 2, 3)),
+    partition(0, leader=1, replicas=(1, 2, 3), topic="__consumer_offsets"),
+)
 ZOOKEEPER = Target("z1", "198.18.0.31", 201, 2181, "/data", is_broker=False, is_zookeeper=True)
 
 
@@ -113,6 +117,26 @@ def test_the_other_schedules_hit_leader_and_follower() -> None:
 def test_late_end_txn_stalls_every_broker_in_its_turn() -> None:
     once = "stall-connections n1, stall-connections n2, stall-connections n3"
     assert hits("late-end-txn", THREE) == ", ".join([once] * 3)
+
+
+def test_a_coordinator_is_cut_off_and_the_next_one_from_its_follower_before_it_is_elected() -> None:
+    assert hits("deposed-coordinator", THREE) == "partition n3"
+    assert hits("new-coordinator", THREE) == "partition n3, partition n1 n2"
+    steps = SCHEDULES["new-coordinator"](Aim(THREE, cast(NEEDS["new-coordinator"]), "log", 0))
+    [elected, _] = [step for step in steps if isinstance(step, Await)]
+    assert not elected.met(partition(0, leader=3, topic="__consumer_offsets"))
+    assert not elected.met(partition(0, leader=-1, epoch=9, topic="__consumer_offsets"))
+    assert elected.met(partition(0, leader=1, epoch=9, topic="__consumer_offsets"))
+    assert [step.ids for step in steps if isinstance(step, Heal)] == [("g2",), ("g1",)]
+
+
+def test_whose_coordinator_is_meant_is_known_where_the_internal_topic_has_one_partition() -> None:
+    several = cluster(
+        *THREE.partitions, partition(1, leader=1, replicas=(1, 2, 3), topic="__consumer_offsets")
+    )
+    for name in ("deposed-coordinator", "new-coordinator"):
+        with pytest.raises(GuidedError, match=r"has 2 partitions: .* offsets\.topic\.num\.partitions: 1"):
+            SCHEDULES[name](aim(several))
 
 
 REPLICATED = sorted(name for name, needs in NEEDS.items() if needs.replicas > 1)

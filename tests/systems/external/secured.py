@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
 from tests.broker.clients.loopback import free_ports, wait_for
 from tests.systems.kafka.conftest import installed
 from wrackline.fleets.none.fleet import NoFleet
+from wrackline.harness.specification.access import Access
+from wrackline.plugins.acls import Resource
 from wrackline.systems.external.spec import SecuritySpec
 from wrackline.systems.external.system import ExternalSystem
 from wrackline.systems.jvm.java import QUICK, java
@@ -19,7 +31,15 @@ from wrackline.systems.jvm.logging import logging_options, write_logging
 USER, PASSWORD = "anna", "not-to-be-told"
 STRANGER = "berta"
 """A user with the same password and no rights."""
-LONGEST_S = 600
+LONGEST_S = 1800
+_ALLOW = AclPermissionType.ALLOW
+_OPERATIONS = {"".join(word.capitalize() for word in one.name.split("_")): one for one in AclOperation}
+_KINDS = {
+    Resource.TOPIC: ResourceType.TOPIC,
+    Resource.GROUP: ResourceType.GROUP,
+    Resource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+    Resource.CLUSTER: ResourceType.BROKER,
+}
 _START = """#!/bin/sh
 # start.sh: starts the node, unless it runs; pid has its process id.
 cd {folder} || exit 1
@@ -29,6 +49,12 @@ setsid timeout -s KILL {longest} {java} -Xmx256m {options} -cp '{classpath}' kaf
 for i in $(seq 100); do pgrep -P $! >pid && exit 0; sleep 0.05; done
 exit 1
 """
+
+
+def _pattern(one: Access, name: str) -> tuple[ResourceType, str, ResourcePatternType]:
+    beginning = name.partition("TESTID")[0].removesuffix("*")
+    kind = ResourcePatternType.LITERAL if beginning == name else ResourcePatternType.PREFIXED
+    return _KINDS[one.resource], beginning, kind
 
 
 class Secured:
@@ -91,6 +117,10 @@ class Secured:
             "broker.heartbeat.interval.ms": 300,
             "offsets.topic.num.partitions": 1,
             "offsets.topic.replication.factor": 1,
+            "transaction.state.log.num.partitions": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
             "log.cleaner.dedupe.buffer.size": 4194304,
         }
         return "".join(f"{name}={value}\n" for name, value in values.items())
@@ -139,6 +169,49 @@ class Secured:
     def system(self, mechanism: str = "SCRAM-SHA-512", **keys: str) -> ExternalSystem:
         spec = SecuritySpec.model_validate(self.security(mechanism, **keys))
         return ExternalSystem(NoFleet("none"), bootstrap=[self.address], security=spec.resolve)
+
+    @property
+    def owner(self) -> AdminClient:
+        """Its owner, who may do everything."""
+        return AdminClient(
+            {
+                "bootstrap.servers": self.address,
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": USER,
+                "sasl.password": PASSWORD,
+                "ssl.ca.location": str(self.folder / "ca.pem"),
+            }
+        )
+
+    def grant(self, needed: Iterable[Access]) -> None:
+        """The stranger gets these rights, as `wrackline plan` shows them, and no others."""
+        owner = self.owner
+        everything = AclBindingFilter(
+            ResourceType.ANY,
+            None,
+            ResourcePatternType.ANY,
+            None,
+            None,
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        bindings = [
+            AclBinding(*_pattern(one, name), f"User:{STRANGER}", "*", _OPERATIONS[operation], _ALLOW)
+            for one in needed
+            for name in one.names
+            for operation in one.operations
+        ]
+        for done in (*owner.delete_acls([everything]).values(), *owner.create_acls(bindings).values()):
+            done.result(30)
+
+    def left(self) -> tuple[set[str], set[str]]:
+        """The topics and groups of runs that the cluster has."""
+        owner = self.owner
+        groups = owner.list_consumer_groups().result(30)
+        assert not groups.errors
+        names = {one.group_id for one in groups.valid}
+        return {one for one in owner.list_topics(timeout=30).topics if one.startswith("wrackline")}, names
 
     def commands(self) -> dict[str, Any]:
         pid = f"$(cat {self.folder}/pid)"

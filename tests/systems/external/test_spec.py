@@ -10,9 +10,12 @@ import yaml
 
 from wrackline.harness.run.dry_run import forecast
 from wrackline.harness.run.live.setup import plan_of
+from wrackline.harness.specification.access import access_of
 from wrackline.harness.specification.build import as_run
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec, SpecError, parse
+from wrackline.plugins.acls import OPERATIONS
+from wrackline.plugins.registry import Group, names
 
 KILL = {"run": "docker compose kill kafka-{node}", "probe": "! ssh {host} true"}
 SYSTEM = {"kind": "external", "bootstrap": ["a.example.org:9092", "[::1]:9093"]}
@@ -157,3 +160,36 @@ def test_what_a_run_would_do_is_told_without_the_cluster() -> None:
     assert ahead.hosts == {"kafka-1": "broker", "kafka-2": "broker", "kafka-3": "broker"}
     assert ahead.faults[0].hosts is None
     assert ahead.contract.name == "acks-all"
+
+
+ON_TOPICS = "Create, Delete, Describe, DescribeConfigs, Read, Write; removed when the run ends"
+
+
+def used(workload: str, *fault: str, **system: Any) -> list[str]:
+    return [str(one) for one in access_of(made(system, workload={"name": workload}, **faults(*fault)))]
+
+
+def test_what_a_workload_uses_in_the_cluster_is_told_with_the_rights_that_it_needs() -> None:
+    topic, none = f"topic wrackline-TESTID-log: {ON_TOPICS}", "group wrackline*: Describe; none is made"
+    for workload in ("log", "idempotent", "compact", "register", "queue"):
+        assert used(workload) == [topic, none]
+    groups = "group wrackline*: Delete, Describe, Read; removed when the run ends"
+    assert used("group") == [topic, groups]
+    expire = "they expire by themselves (transactional.id.expiration.ms)"
+    assert used("txn") == [topic, groups, f"transactional-id wrackline*: Describe, Write; {expire}"]
+    assert used("log", keep_topics=True)[0].endswith("; kept when the run ends")
+
+
+def test_what_a_fault_needs_beside_that_is_told() -> None:
+    moves = "cluster kafka-cluster: Describe, Alter"
+    assert used("log", "reassign")[-1] == moves
+    assert used("log", "transfer-leadership")[-1] == moves
+    changed = {"fault": "change-config", "configs": {"retention.ms": 1}, "at_s": 1, "duration_s": 2}
+    spec = made({}, nemesis={"schedule": [changed]})
+    assert access_of(spec)[0].operations == (*OPERATIONS[:4], "AlterConfigs", "Read", "Write")
+
+
+def test_every_workload_tells_its_rights_and_of_a_cluster_of_ours_nothing_is_told() -> None:
+    for workload in names(Group.WORKLOADS):
+        assert [one.split()[0] for one in used(workload)][:2] == ["topic", "group"]
+    assert access_of(parse("{name: x}", "x.yaml")) == ()

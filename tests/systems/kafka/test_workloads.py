@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 import pytest
+from kio.schema.list_groups.v2.request import ListGroupsRequest
+from kio.schema.list_groups.v2.response import ListGroupsResponse
 
 from tests.systems.kafka.conftest import READY_S
 from tests.workloads.driving import Row, driven, recorded
@@ -134,6 +136,19 @@ def groups_commit_what_they_were_given(system: KafkaSystem, tmp_path: Path) -> N
         # Members that leave commit what they were given, so all that was given is committed in the end, but
         # where the group began another generation just then, and refused the commit.
         assert all(last["offsets"][at] == end or at in unknown for at, end in given.items()), (last, given)
+        group_is_deleted_once_it_is_empty(system, last["group"], spec.longest_session_s)
+
+
+def group_is_deleted_once_it_is_empty(system: KafkaSystem, group: str, session_s: float) -> None:
+    def groups() -> set[str]:
+        with system._client.connect(system.brokers[0], 5) as connection:
+            answer = connection.request(ListGroupsRequest(), ListGroupsResponse)
+        return {str(one.group_id) for one in answer.groups}
+
+    assert group in groups()
+    for _ in range(2):  # one that is gone is no error
+        system._administrator.delete_group(group, timeout_s=60 + session_s)
+        assert group not in groups()
 
 
 def the_last_of_each_key_is_there(system: KafkaSystem, tmp_path: Path) -> None:
@@ -164,7 +179,6 @@ def idempotent_producers_are_acknowledged(system: KafkaSystem, tmp_path: Path) -
         ("kafka-txn", ["nemesis={}", "workload.duration_s=30"]),
         ("kafka-group", []),
         ("kafka-group", ["workload.protocol=consumer"]),
-        ("kafka-share", []),
         ("kafka-idempotent", []),
         ("kafka-compact", []),
     ],

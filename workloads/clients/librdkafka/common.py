@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+import orjson
 from confluent_kafka import KafkaError
 
 from wrackline.workloads.clients.base import ClientError, RefusedSetting, Settings
@@ -40,6 +41,24 @@ class Health:
         self.broken = self.broken or error.fatal()
         self.all_down = self.all_down or error.code() == KafkaError._ALL_BROKERS_DOWN
         log.debug("%s", error)
+
+
+class Coordinator:
+    """The coordinator of a client's group, by its statistics; made to be its ``stats_cb``. It is as old as
+    the last of them."""
+
+    EVERY_MS = 200
+    _CONNECTION = "GroupCoordinator"
+    """librdkafka's own connection to the coordinator, named like a broker."""
+
+    def __init__(self) -> None:
+        self.node = -1
+
+    def __call__(self, statistics: str) -> None:
+        brokers: dict[str, dict[str, Any]] = orjson.loads(statistics)["brokers"]
+        address = brokers.get(self._CONNECTION, {}).get("nodename")
+        nodes = (one["nodeid"] for one in brokers.values() if one["nodename"] == address)
+        self.node = next((node for node in nodes if node >= 0), -1)
 
 
 def made(kafka: ModuleType, kind: str, bootstrap: str, settings: Settings, own: Mapping[str, Any]) -> Any:

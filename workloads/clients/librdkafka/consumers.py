@@ -13,7 +13,7 @@ from wrackline.workloads.clients.base import (
     Settings,
 )
 from wrackline.workloads.clients.librdkafka.binding import binding
-from wrackline.workloads.clients.librdkafka.common import Health, error_of, in_our_words, made
+from wrackline.workloads.clients.librdkafka.common import Coordinator, Health, error_of, in_our_words, made
 from wrackline.workloads.payload import NO_TIMESTAMP
 
 POSITION_LOST = frozenset(
@@ -29,6 +29,10 @@ NEVER_LATE_MS = 600_000
 def _present(number: int | None) -> int:
     """The number itself; every consumed message has one, though the type of the method allows None."""
     return -1 if number is None else number
+
+
+def _asking(coordinator: Coordinator) -> dict[str, Any]:
+    return {"stats_cb": coordinator, "statistics.interval.ms": Coordinator.EVERY_MS}
 
 
 def _timestamp(message: Message) -> int:
@@ -63,17 +67,20 @@ class RdkafkaConsumer:
     ) -> None:
         self._client = settings.client
         self._health = Health()
+        self._coordinator = Coordinator()
+        self._isolation = isolation or settings.isolation or "read_uncommitted"
         given: dict[str, Any] = {
             "group.id": group or NO_GROUP,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "error",
-            "isolation.level": isolation or settings.isolation or "read_uncommitted",
+            "isolation.level": self._isolation,
             "fetch.wait.max.ms": self._client.fetch_wait_max_ms,
             "fetch.error.backoff.ms": 100,
             "check.crcs": True,
             "enable.partition.eof": tell_end,
             "error_cb": self._health,
+            **(_asking(self._coordinator) if group else {}),
             **own,
         }
         self._kafka = binding(self._client.version)
@@ -133,6 +140,13 @@ class RdkafkaConsumer:
     def _places(self, topic: str, offsets: Mapping[int, int], metadata: str = "") -> list[Any]:
         make = self._kafka.TopicPartition
         return [make(topic, partition, offset, metadata) for partition, offset in offsets.items()]
+
+    @property
+    def requires_stable(self) -> bool:
+        return self._isolation == "read_committed"
+
+    def coordinator(self) -> int:
+        return self._coordinator.node
 
     def group_metadata(self) -> Any:
         """Returns what a transactional producer must know to commit offsets of this consumer's group."""
