@@ -36,7 +36,8 @@ dequeue     of the queue: ok: ``records`` = the record taken from ``partition``,
             empty
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
             log start, ``high_watermark`` = end offset told after healing; ``extra`` = {"positions": {"p":
-            next offset}, "asked": it asked for that end itself}, "complete" on the last: it reached the
+            next offset}, "asked": it asked for that end itself, "states": of each record, the state that
+            an application gave it}, "complete" on the last: it reached the
             end, which had been asked for again, and nothing was behind it
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"},
@@ -163,6 +164,10 @@ MARKER = 15
 """``attempt`` in the value of a record that a read sent to see the log's end for certain; no write, no
 enqueue."""
 
+OUTPUT = 14
+"""``attempt`` in the value of a record that an application of the run has made of the record that has the
+rest of the value (`output_of`)."""
+
 CORRUPT = -1
 """``value`` of a record read: its payload does not carry a right checksum (details in ``extra.corrupt``)."""
 FOREIGN = -2
@@ -225,6 +230,11 @@ def parts_of(value: int) -> tuple[int, int, int]:
     return value >> 32, (value >> 4) & 0xFFFFFFF, value & 0xF
 
 
+def output_of(value: int) -> int:
+    """The value of the output that an application makes of an input record."""
+    return value & ~0xF | OUTPUT
+
+
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
     name: str
@@ -238,6 +248,8 @@ class TopicInfo:
     deletion: Mapping[str, str] = field(default_factory=dict)
     """Settings of the topic and of the brokers by which records are deleted from the log's beginning:
     {"retention.ms": "3000"}; only those that somebody has set."""
+    source: str = ""
+    """The topic whose records an application of the run turns into this one's; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,5 +18,10 @@ class Capability(StrEnum):
     COMPACTION = "compaction"
     """Topics with ``cleanup.policy=compact``."""
 
+    STREAMS = "applications of Kafka Streams"
+    """They make topics of their own."""
+    STREAMS_PROTOCOL = "streams protocol"
+    """Groups by KIP-1071 (``group.protocol: streams``)."""
+
 
 EVERYTHING = frozenset(Capability)

@@ -36,7 +36,11 @@ def spliced(case: Case, made: Made, seed: int) -> tuple[RunInfo, list[Event]]:
         if not of_made:
             times[event.time_ns] = now
         events.append(replace(event if of_made else _moved(event), index=index, time_ns=now))
-    topics = (*made.info.topics, *(replace(topic, name=_called(topic.name)) for topic in case.info.topics))
+    own = (
+        replace(topic, name=_called(topic.name), source=_called(topic.source) if topic.source else "")
+        for topic in case.info.topics
+    )
+    topics = (*made.info.topics, *own)
     isolation = case.info.isolation or made.info.isolation
     return replace(made.info, topics=topics, isolation=isolation), [_timed(event, times) for event in events]
 

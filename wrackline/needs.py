@@ -77,6 +77,12 @@ TABLE = (
         {"java": "openjdk-17-jre-headless | default-jre-headless"},
     ),
     Need(
+        "javac",
+        "the workload streams, whose application is compiled",
+        {"javac": "openjdk-17-jdk-headless | default-jdk-headless", "setpriv": "util-linux"},
+        also=("java", "kafka"),
+    ),
+    Need(
         "spark",
         "the judge of many or large runs (analyze --engine spark, or a cluster)",
         extra="spark",

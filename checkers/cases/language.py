@@ -39,6 +39,7 @@ parts steps.
                             where that was asked for)
 ``p: txn 1 by x a@0``       its transactional id is x
 ``p: a@0 of x``             a has the key x. The topic is then a compacted one
+``q: a'@out-0/?+``         what an application of the run makes of a; ``final a'@out-0/0=2``: with the state 2
 ``q: b@log-1-0/2``          a step of another topic, ``log-1``: its partition 0, offset 2 (also below)
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
                             ``final 1/``; ``from 3``: the log begins there
@@ -107,7 +108,12 @@ class Case(Words):
             reads="" if self.workload == "log" else "marker",
             isolation=self._isolation,
             topics=tuple(
-                TopicInfo(name, partitions, 3, 2, contiguous=not self._compacted, compacted=self._compacted)
+                TopicInfo(
+                    *(name, partitions, 3, 2),
+                    contiguous=not self._compacted,
+                    compacted=self._compacted,
+                    source=TOPIC if name in self._made else "",
+                )
                 for name, partitions in self._topics.items()
             ),
             nodes=_HOSTS,
@@ -339,6 +345,7 @@ class Case(Words):
         reached = max(end if whole else start, *(record.offset + 1 for record in held), start)
         extra: dict[str, object] = {"positions": {str(partition): reached}, "asked": True}
         extra |= {"complete": True} if whole else {}
+        extra |= self._states(words)
         self._event(reader, Type.INVOKE, "drain", partition=partition)
         self._event(
             reader,

@@ -14,6 +14,7 @@ from wrackline.history.model import (
     Event,
     Record,
     Type,
+    output_of,
     value_of,
 )
 
@@ -23,7 +24,8 @@ PART = r"(?:[a-z][\w.-]*-)?(?P<part>\d+)/"
 """A partition, of another topic where one is named."""
 _NAMED = re.compile(r"(?:^|[@ (])([a-z][\w.-]*)-\d+/")
 _RECORD = re.compile(
-    rf"(?P<value>\w+|#|~)(?:@(?:{PART})?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+|-))?)?(?P<mark>[?!+]?)\Z"
+    rf"(?P<value>\w+'?|#|~)(?:@(?:{PART})?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+|-))?(?:=(?P<state>\d+))?)?"
+    r"(?P<mark>[?!+]?)\Z"
 )
 _OFFSET = re.compile(rf"(?:{PART})?(?P<offset>\d+|\?|none)\Z")
 _CODES = {"?": UNKNOWN, "!": FAILED, "+": ACKED_WITHOUT_OFFSET}
@@ -43,6 +45,8 @@ class Words:
     """Of the step."""
     _topics: dict[str, int] = field(default_factory=lambda: {TOPIC: 1}, kw_only=True)
     """Name -> partitions."""
+    _made: set[str] = field(default_factory=set, kw_only=True)
+    """Topics that an application makes of the first one."""
 
     def _flags(
         self, words: list[str], valued: tuple[str, ...], bare: tuple[str, ...], step: str
@@ -107,9 +111,17 @@ class Words:
         leader_epoch = -1 if result["epoch"] == "-" else int(result["epoch"] or epoch)
         return Record(partition, offset, self._value(result["value"]), leader_epoch)
 
+    def _states(self, words: list[str]) -> dict[str, object]:
+        """Says which state an application gave each of the records, if it gave any."""
+        named = [found["state"] for word in words if (found := _RECORD.match(word))]
+        return {"states": [int(state or -1) for state in named]} if any(named) else {}
+
     def _value(self, name: str) -> int:
         if name in ("#", "~"):
             return CORRUPT if name == "#" else FOREIGN
+        if name.endswith("'"):
+            self._made.add(self._topic)
+            return output_of(self._value(name[:-1]))
         return self._values.setdefault(name, value_of(1, len(self._values)))
 
     def _event(self, process: int, kind: Type, f: str, **columns: object) -> None:

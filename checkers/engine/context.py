@@ -111,6 +111,8 @@ class Context:
     """Run -> the segments in which a fault was in force."""
     width: int = RANGE_OFFSETS
     span: int = SPAN_EVENTS
+    outputs: frozenset[int] = frozenset()
+    """The logs of partition 0 of topics that an application makes: nobody is asked for what is sent there."""
     objects: Mapping[int, str] = field(default_factory=dict)
     """Run -> its workload, where that is ``register`` or ``queue``."""
     parts: Mapping[int, int] = field(default_factory=dict)
@@ -215,6 +217,12 @@ def context_of(
         faulty={number: _numbers(faulty_segments(run)) for number, run in enumerate(runs)},
         width=width,
         span=span,
+        outputs=frozenset(
+            topics[number, topic.name]
+            for number, run in enumerate(runs)
+            for topic in run.info.topics
+            if topic.source
+        ),
         objects={
             number: run.info.workload for number, run in enumerate(runs) if run.info.workload in OBJECTS
         },

@@ -324,8 +324,9 @@ class ExternalSpec(SystemSpec):
 
     @property
     def offers(self) -> frozenset[Capability]:
-        """Nobody knows beforehand what it lacks: the warm phase shows it."""
-        return EVERYTHING
+        """Nobody knows beforehand what it lacks: the warm phase shows it. An application of Kafka Streams
+        would leave topics of its own behind."""
+        return EVERYTHING - {Capability.STREAMS}
 
     def broker_names(self) -> tuple[str, ...]:
         return tuple(self.hosts)

@@ -43,6 +43,14 @@ def _known(version: str) -> str:
 METADATA = "metadata.version"
 
 
+_SINCE = {
+    Capability.STREAMS: (2, 5),
+    Capability.CONSUMER_PROTOCOL: (4, 0),
+    Capability.STREAMS_PROTOCOL: (4, 2),
+}
+"""What later versions have that earlier ones lack."""
+
+
 class KafkaWaits(Waits):
     """Waits for a program that a JVM has to become warm with."""
 
@@ -93,12 +101,13 @@ class KafkaSpec(SystemSpec):
 
     @property
     def offers(self) -> frozenset[Capability]:
-        """Groups by KIP-848 are ready for use since 4.0. Before 0.11 there are neither transactions nor
+        """Groups by KIP-848 are ready for use since 4.0, those by KIP-1071 since 4.2. Kafka Streams with
+        exactly-once asks for groups that fence (2.5, KIP-447). Before 0.11 there are neither transactions nor
         idempotence, and nobody can be asked who coordinates a group."""
         line = parsed(self.version)
         if line < (0, 11):
             return frozenset({Capability.COMPACTION})
-        return EVERYTHING if line >= (4, 0) else EVERYTHING - {Capability.CONSUMER_PROTOCOL}
+        return EVERYTHING - {capability for capability, since in _SINCE.items() if line < since}
 
     def misfit(self, zookeeper: int) -> str | None:
         if on_zookeeper(self.version) and not zookeeper:

@@ -30,6 +30,8 @@ DEFAULT = Path("/var/lib/wrackline/kafka-clients")
 CLIENT = "client.json"
 _SILENT = Artifact("org.slf4j", "slf4j-nop", "1.7.36")
 """What the library logs is for nobody: what it reports, it reports to who calls it."""
+_SAYS = Artifact("org.slf4j", "slf4j-simple", "1.7.36")
+"""What an application logs goes to its standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class ClientStore:
     def __init__(self, root: Path | None = None, *, package: Package = KAFKA_CLIENTS) -> None:
         self.root = root or Path(os.environ.get(VARIABLE) or DEFAULT)
         self._package = package
-        self._prefix = "librdkafka-" if package is LIBRDKAFKA else ""
+        self._prefix = package.prefix
 
     def find(self, version: str) -> Installed | None:
         folder = self._folder(version)
@@ -110,9 +112,11 @@ class ClientStore:
         folder = self._folder(version)
         shutil.rmtree(folder, ignore_errors=True)  # unfinished
         folder.mkdir()
-        fetch = _wheel if self._package is LIBRDKAFKA else _jars
         try:
-            fetch(folder, version, repositories, say)
+            if self._package is LIBRDKAFKA:
+                _wheel(folder, version, repositories, say)
+            else:
+                _jars(self._package, folder, version, repositories, say)
         except (MavenFailed, Unavailable):
             shutil.rmtree(folder)
             raise
@@ -145,8 +149,15 @@ class ClientStore:
             yield
 
 
-def _jars(folder: Path, version: str, repositories: Sequence[str], say: Callable[[str], None]) -> None:
-    expected = (Artifact("org.apache.kafka", "kafka-clients", version), _SILENT)
+def _jars(
+    package: Package,
+    folder: Path,
+    version: str,
+    repositories: Sequence[str],
+    say: Callable[[str], None],
+) -> None:
+    logger = _SILENT if package is KAFKA_CLIENTS else _SAYS
+    expected = (Artifact("org.apache.kafka", package.name, version), logger)
     otherwise = f"or copy the folder of another machine to {folder}"
     for jar in resolve(folder / "maven", expected, first=repositories, otherwise=otherwise, progress=say):
         shutil.copyfile(jar, folder / jar.name)

@@ -21,6 +21,8 @@ class Package:
     """Older ones do not know all the settings that clients are given."""
     option: str
     """Of ``wrackline get kafka``, by which a version is installed."""
+    prefix: str = ""
+    """Of the names of its folders."""
 
     def check(self, version: str) -> None:
         """Raises ValueError, in one line, for a version that there is not or that is too old."""
@@ -41,4 +43,5 @@ class Package:
 
 
 KAFKA_CLIENTS = Package("kafka-clients", NEWEST, (3, 7), "--client")
-LIBRDKAFKA = Package("confluent-kafka", "2.8.0", (2, 5), "--librdkafka")
+LIBRDKAFKA = Package("confluent-kafka", "2.8.0", (2, 5), "--librdkafka", "librdkafka-")
+KAFKA_STREAMS = Package("kafka-streams", NEWEST, (3, 7), "--streams", "kafka-streams-")

@@ -148,6 +148,7 @@ class _Drain:
         extra |= {"asked": True} if asked else {}
         extra |= {"complete": True} if complete else {}
         extra |= {"corrupt": corrupt} if corrupt else {}
+        extra |= self.context.states(got.records, records)
         self._record(Type.OK, records=records, extra=extra, latency_ns=time.monotonic_ns() - begin)
         return complete
 

@@ -59,6 +59,10 @@ class Context:
         event = Event(process, kind, f, **{"topic": self.topic, **columns})
         self.tally.count(self.recorder.record(event))
 
+    def states(self, fetched: Sequence[Fetched], records: Sequence[Record]) -> dict[str, Any]:  # noqa: ARG002
+        """Returns what a row of the final read says of the state that an application gave its records."""
+        return {}
+
     @cached_property
     def places(self) -> Sequence[Place]:
         """Every partition of every topic. A lane of the generator is an index into it."""

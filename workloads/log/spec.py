@@ -189,6 +189,18 @@ class ClientsSpec(Strict):
         do."""
         yield from ()
 
+    def lanes(self, f: str, topics: Mapping[str, int]) -> int:  # noqa: ARG002
+        """Returns to how many partitions, the first of all topics, operations of this kind go."""
+        return sum(topics.values())
+
+    def source_of(self, topics: Mapping[str, int]) -> dict[str, str]:  # noqa: ARG002
+        """Returns the topics that an application of the run makes, each with the topic that it reads."""
+        return {}
+
+    def topic_misfits(self, topics: Mapping[str, int]) -> Iterator[str]:  # noqa: ARG002
+        """Yields why the workload cannot run on these topics (name -> partitions), as ``misfits`` does."""
+        yield from ()
+
     @model_validator(mode="after")
     def _something_to_do(self) -> Self:
         if not self.weights:

@@ -53,6 +53,12 @@ class Workload:
 
     settings: ClassVar[type[ClientsSpec]]
     """The type of its section in a specification; the name there is that of the entry point."""
+    context: ClassVar[type[Context]] = Context
+    """What its processes share."""
+
+    @staticmethod
+    def prepare(spec: ClientsSpec, say: Callable[[str], None]) -> None:
+        """Fetches to this machine what the workload needs besides its library. Raises Unavailable."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -72,7 +78,7 @@ class Workload:
         """``topics``: name -> partitions; one, unless ``spec.takes_topics``."""
         partitions = sum(topics.values())
         lanes = {
-            f: Lanes(partitions, clients)
+            f: Lanes(spec.lanes(f, topics), clients)
             for f, (clients, _) in spec.shares.items()
             if clients and f in spec.by_partition
         }
@@ -80,7 +86,7 @@ class Workload:
         self._failed = threading.Event()
         self._failure: str | None = None
         self._spec = spec
-        self._context = Context(
+        self._context = self.context(
             bootstrap=bootstrap,
             library=library_of(spec),
             topics=topics,

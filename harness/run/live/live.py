@@ -153,6 +153,7 @@ class LiveRun:
         spec.fleet.prepare(self.progress.say)
         spec.system.prepare(self.progress.say)
         library_of(spec.workload).prepare(self.progress.say)
+        workload_for(spec.workload).prepare(spec.workload, self.progress.say)
         ask_clients(spec, spec.name)  # a library that has been fetched only now
 
     def bring_up(self) -> None:

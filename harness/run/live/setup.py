@@ -108,8 +108,13 @@ def _topic(topic: TopicSpec, spec: Spec, meanwhile: Sequence[Mapping[str, str]])
         min(int(one[MIN_ISR]) for one in least if MIN_ISR in one),
         contiguous=spec.workload.contiguous,
         compacted=spec.workload.compacted,
+        source=_sources(spec).get(topic.name, ""),
         deletion=_deletion(topic_configs(topic, spec.workload), spec.system.configured().deletion, meanwhile),
     )
+
+
+def _sources(spec: Spec) -> dict[str, str]:
+    return spec.workload.source_of({topic.name: topic.partitions for topic in spec.every_topic})
 
 
 def _deletion(

@@ -15,10 +15,12 @@ from kio.schema.list_groups.v2.response import ListGroupsResponse
 
 from tests.systems.kafka.conftest import READY_S
 from tests.workloads.driving import Row, driven, recorded
+from wrackline.checkers.analysis import analyze
 from wrackline.harness.jepsen.object_histories import transactions
 from wrackline.harness.jepsen.operations import read_operations
 from wrackline.history.jepsen.exports import MODELS, Keys, rows
 from wrackline.history.jepsen.text import read, write
+from wrackline.history.model import output_of
 from wrackline.systems.base import TopicSpec
 from wrackline.systems.kafka.system import KafkaSystem
 from wrackline.workloads.compact import CompactSpec
@@ -26,6 +28,7 @@ from wrackline.workloads.group import GroupSpec
 from wrackline.workloads.idempotent import IdempotentSpec
 from wrackline.workloads.log import ClientsSpec
 from wrackline.workloads.log.tally import Counts
+from wrackline.workloads.streams import StreamsSpec, StreamsWorkload
 from wrackline.workloads.txn import TxnSpec
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
@@ -75,6 +78,40 @@ def test_workloads_on_one_node(one_node: KafkaSystem, tmp_path: Path) -> None:
     groups_commit_what_they_were_given(one_node, tmp_path)
     the_last_of_each_key_is_there(one_node, tmp_path)
     idempotent_producers_are_acknowledged(one_node, tmp_path)
+
+
+@pytest.mark.nightly
+def test_an_application_of_kafka_streams_processes_each_record_once(
+    one_node: KafkaSystem, tmp_path: Path
+) -> None:
+    """Its instances crash, leave and are halted meanwhile."""
+    spec = StreamsSpec(rate=40, pause_every_s=6, crash_every_s=6, leave_every_s=8, away_ms=1_000)
+    StreamsWorkload.prepare(spec, print)
+    for topic in ("in", "out"):
+        one_node.create_topic(TopicSpec(topic, PARTITIONS, 1, {}), timeout_s=READY_S)
+    with driven(
+        *(one_node.bootstrap(), tmp_path / "run", spec, PARTITIONS, 800),
+        tries=900,
+        stop_s=120,
+        topic="in",
+        others={"out": PARTITIONS},
+        enter=one_node.fleet.entered,
+    ) as workload:
+        drained = workload.drain(deadline_s=60)
+        assert all(one.complete for one in drained), drained
+    found = recorded(tmp_path / "run")
+    final = [row for row in found if row["f"] == "drain" and row["type"] == "ok"]
+    inputs, outputs = (
+        [one["value"] for row in final if row["topic"] == topic for one in row["records"]]
+        for topic in ("in", "out")
+    )
+    assert len(inputs) > 200
+    assert sorted(outputs) == sorted(map(output_of, inputs))
+    states = [state for row in final for state in extra_of(row).get("states", ())]
+    assert len(states) == len(outputs)
+    assert min(states) == 1
+    [verdict] = analyze([tmp_path / "run"], engine="local")
+    assert {one["anomaly"] for one in verdict["anomalies"] if one["count"]} <= {"unproven-write"}
 
 
 def transactions_take_effect_whole_or_not_at_all(system: KafkaSystem, tmp_path: Path) -> None:
