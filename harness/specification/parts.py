@@ -98,9 +98,7 @@ def _workload(spec: Sections) -> Iterator[str]:
     if workload.plaintext_only and system.secured:
         key = f"workload.{workload.plaintext_only}"
         yield f"{key} speak plaintext alone, and system.security asks for more: leave {key} out"
-    for misfit in workload.misfits(sum(topic.partitions for topic in spec.every_topic)):
-        yield f"workload.{misfit}"
-    for misfit in workload.topic_misfits({topic.name: topic.partitions for topic in spec.every_topic}):
+    for misfit in workload.misfits({topic.name: topic.partitions for topic in spec.every_topic}):
         yield f"workload.{misfit}"
     for where, topic in _sections(spec):
         for name in workload.topic_configs.keys() & topic.configs.keys():

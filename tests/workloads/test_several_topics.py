@@ -16,7 +16,10 @@ from tests.workloads.driving import Row, driven, recorded
 from wrackline.checkers.analysis import analyze
 from wrackline.workloads.clients.base import Outgoing
 from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer
-from wrackline.workloads.log import LogSpec
+from wrackline.workloads.log import ClientsSpec, LogSpec
+from wrackline.workloads.queue import QueueSpec
+from wrackline.workloads.register import RegisterSpec
+from wrackline.workloads.txn import TxnSpec
 
 pytestmark = pytest.mark.real
 
@@ -26,13 +29,15 @@ EVERY = {(topic, p) for topic in TOPICS for p in range(PARTITIONS)}
 SPEC = LogSpec(rate=300, senders=4, pollers=2, enders=2, reassign_every=4)
 
 
-def drive(bootstrap: str, run_dir: Path) -> list[Row]:
+def drive(bootstrap: str, run_dir: Path, spec: ClientsSpec = SPEC, operations: int = 500) -> list[Row]:
     asker = Producer({"bootstrap.servers": bootstrap, "allow.auto.create.topics": True})
     for topic in TOPICS:  # made when asked for
         while len(asker.list_topics(topic, timeout=10).topics[topic].partitions) != PARTITIONS:
             time.sleep(0.1)
     more = {"log-1": PARTITIONS}
-    with driven(bootstrap, run_dir, SPEC, PARTITIONS, 500, tries=200, stop_s=15, others=more) as workload:
+    with driven(
+        bootstrap, run_dir, spec, PARTITIONS, operations, tries=300, stop_s=30, others=more
+    ) as workload:
         drained = workload.drain(deadline_s=20)
         assert {(one.topic, one.partition) for one in drained} == EVERY
         assert [one.problem for one in drained] == [None] * len(EVERY)
@@ -64,6 +69,43 @@ def test_every_partition_of_every_topic_is_used_and_read_back(mock_cluster: str,
         if row["f"] == "send":
             by_process.setdefault(row["process"], set()).add(row["topic"])
     assert set(TOPICS) in by_process.values()
+    [verdict] = analyze([tmp_path / "run"], engine="local")
+    assert {one["anomaly"] for one in verdict["anomalies"] if one["count"]} <= {"unproven-write"}
+
+
+# The mock cluster's markers lack the checksums that consumers look at.
+UNCHECKED = TxnSpec().client.model_copy(update={"librdkafka": {"check.crcs": False}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "get"),
+    [
+        (RegisterSpec(rate=200), "read"),
+        (QueueSpec(rate=200), "dequeue"),
+        (
+            TxnSpec(rate=80, hold_ms=2, end_hold_ms=1, aborts=0.3).model_copy(update={"client": UNCHECKED}),
+            "poll",
+        ),
+    ],
+    ids=lambda one: one.name if isinstance(one, ClientsSpec) else "",
+)
+def test_objects_and_transactions_use_every_topic(
+    mock_cluster: str, tmp_path: Path, spec: ClientsSpec, get: str
+) -> None:
+    rows = drive(mock_cluster, tmp_path / "run", spec, 300)
+    for f in ("send", get):
+        assert {row["topic"] for row in rows if (row["f"], row["type"]) == (f, "ok")} == set(TOPICS)
+    assert {place[:2] for place in places(rows, "send")} == EVERY
+    if spec.name == "txn":  # a worker reads one topic and writes to any
+        written: dict[int, set[str]] = {}
+        sources = {row["process"]: row["topic"] for row in rows if row["f"] == "commit"}
+        for row in rows:
+            if row["f"] == "send" and row["type"] == "ok":
+                written.setdefault(row["process"], set()).add(row["topic"])
+        assert set(TOPICS) in written.values()
+        assert set(sources.values()) == set(TOPICS)
+        assert {row["topic"] for row in rows if row["f"] == "committed"} == set(TOPICS)
+        return  # the mock cluster knows transactions but hides nothing
     [verdict] = analyze([tmp_path / "run"], engine="local")
     assert {one["anomaly"] for one in verdict["anomalies"] if one["count"]} <= {"unproven-write"}
 

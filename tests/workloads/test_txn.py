@@ -26,6 +26,7 @@ from wrackline.workloads.txn.spec import TxnClientSettings
 pytestmark = pytest.mark.real
 
 PARTITIONS = 4
+EVERY = {"log": PARTITIONS}
 TIMED_OUT = ClientError("_TIMED_OUT", again=True)
 INVALID_STATE = ClientError("INVALID_TXN_STATE", fatal=True)
 
@@ -36,12 +37,12 @@ def slots(count: int) -> list[Slot]:
 
 def test_transactions_are_drawn_by_the_shares_that_were_asked_for() -> None:
     spec = TxnSpec(aborts=0.25, offsets=0.75, crashes=0.1, partitions_per_txn=3, hold_ms=40, end_hold_ms=10)
-    drawn = [draw(slot, spec, PARTITIONS) for slot in slots(2_000)]
-    assert drawn == [draw(slot, spec, PARTITIONS) for slot in slots(2_000)]
+    drawn = [draw(slot, spec, EVERY) for slot in slots(2_000)]
+    assert drawn == [draw(slot, spec, EVERY) for slot in slots(2_000)]
     assert sum(one.end is End.ABORT for one in drawn) == pytest.approx(500, rel=0.15)
     assert sum(one.sends_offsets for one in drawn) == pytest.approx(1_500, rel=0.1)
     assert sum(one.crashes for one in drawn) == pytest.approx(200, rel=0.25)
-    assert not any(draw(slot, TxnSpec(), PARTITIONS).crashes for slot in slots(2_000))
+    assert not any(draw(slot, TxnSpec(), EVERY).crashes for slot in slots(2_000))
     assert {one.number for one in drawn} == set(range(2_000))
     for one in drawn:
         assert len(set(one.partitions)) == 3
@@ -260,9 +261,9 @@ def test_a_system_without_transactions_refuses_the_workload() -> None:
 
 
 def test_what_cannot_be_done_is_refused() -> None:
-    assert list(TxnSpec(partitions_per_txn=3).misfits(3)) == []
-    [misfit] = TxnSpec(partitions_per_txn=3).misfits(2)
-    assert misfit == "partitions_per_txn 3 needs as many partitions, topic.partitions is 2"
+    assert list(TxnSpec(partitions_per_txn=3).misfits({"log": 3})) == []
+    [misfit] = TxnSpec(partitions_per_txn=3).misfits({"log": 3, "log-1": 2})
+    assert misfit == "partitions_per_txn 3 needs as many partitions of each topic, log-1 has 2"
     with pytest.raises(ValidationError, match="acks"):
         TxnSpec.model_validate({"acks": 1})
     assert TxnSpec().client.socket_timeout_ms == 1_500

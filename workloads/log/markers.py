@@ -15,7 +15,7 @@ from typing import Any
 
 from wrackline.history.model import MARKER, Record, parts_of
 from wrackline.workloads.clients.base import ClientError, Consumer
-from wrackline.workloads.log.processes import Context, read_records
+from wrackline.workloads.log.processes import Context, Place, read_records
 from wrackline.workloads.log.senders import Sending
 
 WINDOW = 16
@@ -36,11 +36,11 @@ class Marks:
     """Sends markers, as a logical process of its own."""
 
     def __init__(self, context: Context, process: int) -> None:
-        self._sending, self._topic = Sending(context, process), context.topic
+        self._sending = Sending(context, process)
 
-    def mark(self, partition: int) -> int:
+    def mark(self, place: Place) -> int:
         """The offset of a fresh marker. Raises Unknown."""
-        [outcome] = self._sending.send((self._topic, partition), attempt=MARKER)
+        [outcome] = self._sending.send(place, attempt=MARKER)
         if outcome.offset < 0:
             raise Unknown(outcome.error or "_NO_OFFSET")
         return outcome.offset
@@ -53,14 +53,14 @@ class Stretch:
     """Reads a partition from an offset on, record by record, with a consumer that it may share with others as
     long as they take turns."""
 
-    def __init__(self, context: Context, client: Consumer, partition: int, position: int) -> None:
+    def __init__(self, context: Context, client: Consumer, place: Place, position: int) -> None:
         self.context = context
         self.client = client
-        self.partition = partition
+        self.place = place
         self.position = position
         """The next offset."""
         self.corrupt: list[dict[str, Any]] = []
-        client.assign(context.topic, {partition: position})
+        self._assign()
 
     def next(self, timeout_s: float) -> Record | None:
         """The next record; None when none came by then. Raises Unknown."""
@@ -68,7 +68,7 @@ class Stretch:
         if polled.position_lost:
             # A leader that was replaced may not have come as far as this: the next answer is another's.
             time.sleep(min(timeout_s, AGAIN_S))
-            self.client.assign(self.context.topic, {self.partition: self.position})
+            self._assign()
             return None
         if polled.error is not None:
             raise Unknown(polled.error)
@@ -78,6 +78,10 @@ class Stretch:
             self.position = record.offset + 1
             return record
         return None
+
+    def _assign(self) -> None:
+        topic, partition = self.place
+        self.client.assign(topic, {partition: self.position})
 
     def until(self, end: int, deadline: float) -> Iterator[Record]:
         """The records up to ``end`` (exclusive), which is known to exist. Raises Unknown when it is not
@@ -92,14 +96,14 @@ class Stretch:
 
 
 def last_write(
-    context: Context, client: Consumer, partition: int, end: int, deadline: float
+    context: Context, client: Consumer, place: Place, end: int, deadline: float
 ) -> tuple[Record | None, list[dict[str, Any]]]:
     """The last record before ``end`` that is no marker (None: there is none), and what is corrupt about what
     was read. Raises Unknown."""
     window, upto = WINDOW, end
     while upto > 0:
         start = max(0, upto - window)
-        stretch = Stretch(context, client, partition, start)
+        stretch = Stretch(context, client, place, start)
         result = None
         for record in stretch.until(upto, deadline):
             if not is_marker(record.value):
@@ -110,9 +114,9 @@ def last_write(
     return None, []
 
 
-def end_of(context: Context, client: Consumer, partition: int) -> int:
+def end_of(client: Consumer, place: Place) -> int:
     """The end offset that the leader reports. Raises Unknown."""
     try:
-        return client.ends(context.topic, partition)[1]
+        return client.ends(*place)[1]
     except ClientError as refused:
         raise Unknown(refused.name) from refused

@@ -269,15 +269,18 @@ def inside_the_log(client: Consumer, topic: str, positions: Mapping[int, int]) -
     return result
 
 
-def committed_offsets(context: Context, client: Consumer, process: int, group: str) -> dict[int, int]:
-    """Returns the offsets that the group has committed, asked as an operation of this process. Raises
-    ClientError."""
-    record = partial(context.record, process, f="committed")
+def committed_offsets(
+    context: Context, client: Consumer, process: int, group: str, topic: str = ""
+) -> dict[int, int]:
+    """Returns the offsets that the group has committed, asked as an operation of this process. ``topic``:
+    empty for the only one. Raises ClientError."""
+    topic = topic or context.topic
+    record = partial(context.record, process, f="committed", topic=topic)
     kind = {"group": group} | ({"stable": True} if client.requires_stable else {})
     record(Type.INVOKE, extra=kind)
     node, begin = client.coordinator(), time.monotonic_ns()
     try:
-        offsets = client.committed(context.topic, range(context.partitions))
+        offsets = client.committed(topic, range(context.topics[topic]))
     except ClientError as refused:
         latency = time.monotonic_ns() - begin
         extra = {**kind, **coordinator_of(client, node)}

@@ -184,9 +184,9 @@ class ClientsSpec(Strict):
         """Tells whether records that a later one of the same key follows may be gone."""
         return False
 
-    def misfits(self, partitions: int) -> Iterator[str]:  # noqa: ARG002
-        """Yields why the workload cannot run on a topic of so many partitions: key, what is wrong, what would
-        do."""
+    def misfits(self, topics: Mapping[str, int]) -> Iterator[str]:  # noqa: ARG002
+        """Yields why the workload cannot run on these topics (name -> partitions): key, what is wrong, what
+        would do."""
         yield from ()
 
     def lanes(self, f: str, topics: Mapping[str, int]) -> int:  # noqa: ARG002
@@ -196,10 +196,6 @@ class ClientsSpec(Strict):
     def source_of(self, topics: Mapping[str, int]) -> dict[str, str]:  # noqa: ARG002
         """Returns the topics that an application of the run makes, each with the topic that it reads."""
         return {}
-
-    def topic_misfits(self, topics: Mapping[str, int]) -> Iterator[str]:  # noqa: ARG002
-        """Yields why the workload cannot run on these topics (name -> partitions), as ``misfits`` does."""
-        yield from ()
 
     @model_validator(mode="after")
     def _something_to_do(self) -> Self:

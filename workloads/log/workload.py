@@ -159,6 +159,10 @@ class Workload:
         """Consumer groups that commit offsets."""
         return ()
 
+    def topic_of(self, group: str) -> str:  # noqa: ARG002
+        """Returns the topic that the group commits offsets of; empty for the only one."""
+        return ""
+
     @property
     def groups_made(self) -> Sequence[str]:
         """Returns the groups of any kind that a run leaves in a cluster, unless somebody deletes them."""
@@ -188,7 +192,7 @@ class Workload:
         client = context.library.consumer(context.bootstrap, context.spec, group=group)
         for _ in range(COMMITTED_TRIES):
             with suppress(ClientError):
-                committed_offsets(context, client, process, group)
+                committed_offsets(context, client, process, group, self.topic_of(group))
                 break
         close_in_background(client)
 

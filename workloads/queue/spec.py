@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,7 @@ class Mix(Strict):
 
 
 class QueueSpec(ClientsSpec):
+    takes_topics: ClassVar[bool] = True
     name: Literal["queue"] = "queue"
     """Each partition is a FIFO queue."""
     idempotence: bool = True

@@ -13,7 +13,7 @@ from typing import Any
 
 from wrackline.history.model import Record, Type
 from wrackline.workloads.log.markers import Marks, Stretch, Unknown, is_marker
-from wrackline.workloads.log.processes import Context, Process, Reading
+from wrackline.workloads.log.processes import Context, Place, Process, Reading
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.workload import Workload
 from wrackline.workloads.pace import Slot
@@ -28,6 +28,10 @@ class Head:
         self.offset = 0
 
 
+def _columns(place: Place) -> dict[str, Any]:
+    return {"topic": place[0], "partition": place[1]}
+
+
 class Dequeuer(Reading):
     f = "dequeue"
 
@@ -39,42 +43,40 @@ class Dequeuer(Reading):
         """Where the consumer stands; good as long as nobody else moved the head."""
 
     def operate(self, slot: Slot) -> None:
-        partition = slot.lane
-        head = self._heads[partition]
+        place = self.context.places[slot.lane]
+        columns = _columns(place)
+        head = self._heads[slot.lane]
         client = self.client()
         timeout_s = self.context.spec.client.end_timeout_ms / 1e3
-        self.invoke(partition=partition)
+        self.invoke(**columns)
         begin = time.monotonic_ns()
         if not head.lock.acquire(timeout=timeout_s):
-            self.complete(Type.FAIL, begin, partition=partition, error="_BUSY")
+            self.complete(Type.FAIL, begin, **columns, error="_BUSY")
             return
         try:
             # The completion is recorded before the lock is released, so that no other process is given this
             # record earlier.
-            self._complete(head, partition, begin, time.monotonic() + timeout_s)
+            self._complete(head, place, begin, time.monotonic() + timeout_s)
         finally:
             head.lock.release()
         if client.broken:
             self.retire()
 
-    def _complete(self, head: Head, partition: int, begin: int, deadline: float) -> None:
+    def _complete(self, head: Head, place: Place, begin: int, deadline: float) -> None:
+        columns = _columns(place)
         try:
-            record, corrupt = self._take(head, partition, deadline)
+            record, corrupt = self._take(head, place, deadline)
         except Unknown as wrong:
             self._stretch = None
-            self.complete(Type.FAIL, begin, partition=partition, error=str(wrong))
+            self.complete(Type.FAIL, begin, **columns, error=str(wrong))
             return
         extra: dict[str, Any] | None = {"corrupt": corrupt} if corrupt else None
-        self.complete(
-            Type.OK, begin, partition=partition, records=() if record is None else (record,), extra=extra
-        )
+        self.complete(Type.OK, begin, **columns, records=() if record is None else (record,), extra=extra)
 
-    def _take(
-        self, head: Head, partition: int, deadline: float
-    ) -> tuple[Record | None, list[dict[str, Any]]]:
+    def _take(self, head: Head, place: Place, deadline: float) -> tuple[Record | None, list[dict[str, Any]]]:
         """The record at the head, or None when there is none for certain; the head moves past it. Raises
         Unknown."""
-        stretch = self._at(head, partition)
+        stretch = self._at(head, place)
         marker: int | None = None
         while marker is None or head.offset <= marker:
             left = deadline - time.monotonic()
@@ -86,13 +88,13 @@ class Dequeuer(Reading):
                 if not is_marker(record.value):
                     return record, stretch.corrupt
             elif marker is None:
-                marker = self._marks.mark(partition)
+                marker = self._marks.mark(place)
         return None, stretch.corrupt
 
-    def _at(self, head: Head, partition: int) -> Stretch:
+    def _at(self, head: Head, place: Place) -> Stretch:
         stretch = self._stretch
-        if stretch is None or stretch.partition != partition or stretch.position != head.offset:
-            stretch = Stretch(self.context, self.client(), partition, head.offset)
+        if stretch is None or stretch.place != place or stretch.position != head.offset:
+            stretch = Stretch(self.context, self.client(), place, head.offset)
         stretch.corrupt = []
         self._stretch = stretch
         return stretch
@@ -109,7 +111,7 @@ class QueueWorkload(Workload):
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec
         assert isinstance(spec, QueueSpec)
-        heads = [Head() for _ in range(context.partitions)]
+        heads = [Head() for _ in context.places]
         threads: list[Process] = [Sender(context, slot) for slot in range(spec.senders)]
         for number in range(spec.dequeuers):
             slot = spec.senders + number

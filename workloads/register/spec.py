@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,7 @@ class Mix(Strict):
 
 
 class RegisterSpec(ClientsSpec):
+    takes_topics: ClassVar[bool] = True
     name: Literal["register"] = "register"
     """Each partition is a register."""
     idempotence: bool = True

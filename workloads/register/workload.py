@@ -11,7 +11,7 @@ from typing import Any
 
 from wrackline.history.model import Record, Type
 from wrackline.workloads.log.markers import Marks, Unknown, end_of, last_write
-from wrackline.workloads.log.processes import Context, Process, Reading
+from wrackline.workloads.log.processes import Context, Place, Process, Reading
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.workload import Workload
 from wrackline.workloads.pace import Slot
@@ -26,29 +26,28 @@ class Reader(Reading):
         self._marks = marks
 
     def operate(self, slot: Slot) -> None:
-        partition = slot.lane
+        place = self.context.places[slot.lane]
+        columns: dict[str, Any] = {"topic": place[0], "partition": place[1]}
         client = self.client()
-        self.invoke(partition=partition)
+        self.invoke(**columns)
         begin = time.monotonic_ns()
         try:
-            end, last, corrupt = self._read(partition)
+            end, last, corrupt = self._read(place)
         except Unknown as wrong:
-            self.complete(Type.FAIL, begin, partition=partition, error=str(wrong))
+            self.complete(Type.FAIL, begin, **columns, error=str(wrong))
         else:
             records = () if last is None else (last,)
             extra: dict[str, Any] | None = {"corrupt": corrupt} if corrupt else None
-            self.complete(
-                Type.OK, begin, partition=partition, high_watermark=end, records=records, extra=extra
-            )
+            self.complete(Type.OK, begin, **columns, high_watermark=end, records=records, extra=extra)
         if client.broken:
             self.retire()
 
-    def _read(self, partition: int) -> tuple[int, Record | None, list[dict[str, Any]]]:
+    def _read(self, place: Place) -> tuple[int, Record | None, list[dict[str, Any]]]:
         """(the end it rests on, the last record written, what is corrupt). Raises Unknown."""
         client = self.client()
-        end = end_of(self.context, client, partition) if self._marks is None else self._marks.mark(partition)
+        end = end_of(client, place) if self._marks is None else self._marks.mark(place)
         deadline = time.monotonic() + self.context.spec.client.end_timeout_ms / 1e3
-        return (end, *last_write(self.context, client, partition, end, deadline))
+        return (end, *last_write(self.context, client, place, end, deadline))
 
     def drop_client(self) -> None:
         super().drop_client()

@@ -11,7 +11,7 @@ from wrackline.history.model import parts_of
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS, SECONDS
 from wrackline.workloads.clients.settings import PatientClientSettings
-from wrackline.workloads.clients.versions import KAFKA_CLIENTS
+from wrackline.workloads.clients.versions import KAFKA_STREAMS, NEWEST
 from wrackline.workloads.log.spec import AppendingSpec
 from wrackline.workloads.payload import MAX_BYTES, OVERHEAD
 
@@ -97,7 +97,7 @@ class StreamsSpec(AppendingSpec):
         first, second = topics
         return {second: first}
 
-    def topic_misfits(self, topics: Mapping[str, int]) -> Iterator[str]:
+    def misfits(self, topics: Mapping[str, int]) -> Iterator[str]:
         if len(topics) != 2 or len(set(topics.values())) != 1:
             given = ", ".join(f"{name} with {partitions}" for name, partitions in topics.items())
             yield (
@@ -105,10 +105,7 @@ class StreamsSpec(AppendingSpec):
                 "`topics: [{name: log, partitions: 4}, {name: log-out, partitions: 4}]`, not "
                 f"{given}"
             )
-
-    def misfits(self, partitions: int) -> Iterator[str]:
-        yield from super().misfits(partitions)
-        if self.protocol == "streams" and KAFKA_CLIENTS.line_of(self.client.version or "4.4.0") < (4, 2):
+        if self.protocol == "streams" and KAFKA_STREAMS.line_of(self.client.version or NEWEST) < (4, 2):
             yield f"protocol streams needs client.version 4.2.0 or newer, not {self.client.version}"
 
     def key_of(self, partition: int, value: int) -> bytes:  # noqa: ARG002

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from wrackline.workloads.pace import Slot
 from wrackline.workloads.txn.spec import TxnSpec
 
-_ABORTS, _OFFSETS, _CRASHES, _PARTITIONS, _HOLDS = 1, 2, 3, 100, 200
+_ABORTS, _OFFSETS, _CRASHES, _TOPIC, _PARTITIONS, _HOLDS = 1, 2, 3, 4, 100, 200
 """Salts: each choice of a slot has its own."""
 
 
@@ -26,6 +27,8 @@ class Drawn:
 
     number: int
     end: End
+    topic: str
+    """It writes to this one."""
     partitions: tuple[int, ...]
     polls: int
     sends_offsets: bool
@@ -34,9 +37,10 @@ class Drawn:
     holds_s: tuple[float, ...]
 
 
-def draw(slot: Slot, spec: TxnSpec, partitions: int) -> Drawn:
+def draw(slot: Slot, spec: TxnSpec, topics: Mapping[str, int]) -> Drawn:
     """The same for the same slot. Partitions are all different, in the order in which they are written."""
-    left = list(range(partitions))
+    topic = list(topics)[slot.choice(len(topics), salt=_TOPIC)]
+    left = list(range(topics[topic]))
     chosen = tuple(
         left.pop(slot.choice(len(left), salt=_PARTITIONS + n)) for n in range(spec.partitions_per_txn)
     )
@@ -45,6 +49,7 @@ def draw(slot: Slot, spec: TxnSpec, partitions: int) -> Drawn:
     return Drawn(
         number=slot.number,
         end=End.ABORT if _likely(slot, spec.aborts, _ABORTS) else End.COMMIT,
+        topic=topic,
         partitions=chosen,
         polls=spec.polls_per_txn,
         sends_offsets=_likely(slot, spec.offsets, _OFFSETS),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -39,6 +39,7 @@ class Mix(Strict):
 
 
 class TxnSpec(ClientsSpec):
+    takes_topics: ClassVar[bool] = True
     name: Literal["txn"] = "txn"
     """Transactions: consume, transform, produce, send offsets, commit or abort."""
     rate: Annotated[float, Field(ge=0)] = 40
@@ -152,9 +153,10 @@ class TxnSpec(ClientsSpec):
     def contiguous(self) -> bool:
         return False
 
-    def misfits(self, partitions: int) -> Iterator[str]:
-        if self.partitions_per_txn > partitions:
+    def misfits(self, topics: Mapping[str, int]) -> Iterator[str]:
+        name, least = min(topics.items(), key=lambda one: one[1])
+        if self.partitions_per_txn > least:
             yield (
-                f"partitions_per_txn {self.partitions_per_txn} needs as many partitions, topic.partitions is "
-                f"{partitions}"
+                f"partitions_per_txn {self.partitions_per_txn} needs as many partitions of each topic, "
+                f"{name} has {least}"
             )

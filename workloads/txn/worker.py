@@ -66,6 +66,8 @@ class Worker(Process):
         self._spec = spec
         name = f"wrackline-{context.tag.hex()}-{slot}"
         self.transactional_id = self.group = self._member = name
+        self.source = list(context.topics)[slot % len(context.topics)]
+        """The topic that it reads, and commits offsets of."""
         self._consuming = slot + spec.workers
         self._committing = slot + 2 * spec.workers
         self._counter = 0
@@ -85,7 +87,7 @@ class Worker(Process):
         if clients is None:
             return
         producer, consumer = clients
-        drawn = draw(slot, self._spec, self.context.partitions)
+        drawn = draw(slot, self._spec, self.context.topics)
         txn = self._invoke(drawn)
         before = dict(self._positions)
         self._consume(txn, consumer)
@@ -126,7 +128,7 @@ class Worker(Process):
             def finished(found: list[Outcome], place: int = place) -> None:
                 txn.told[place] = found[0]
 
-            producer.begin(self.context.topic, [outgoing], finished)
+            producer.begin(txn.drawn.topic, [outgoing], finished)
 
     def _flush(self, txn: _Open, producer: TransactionalProducer) -> None:
         """Waits until it is known of every record whether it was delivered; the message timeout bounds it."""
@@ -146,7 +148,7 @@ class Worker(Process):
         deadline = time.monotonic() + timeout_s
         while True:
             try:
-                producer.send_offsets(self.context.topic, txn.offsets, consumer, timeout_s)
+                producer.send_offsets(self.source, txn.offsets, consumer, timeout_s)
             except ClientError as refused:
                 if refused.again and time.monotonic() < deadline:
                     producer.serve(AGAIN_S)
@@ -171,6 +173,9 @@ class Worker(Process):
 
     # --- what is written down
 
+    def _of_source(self, process: int, kind: Type, f: str, **columns: Any) -> None:
+        self.record(process, kind, f, topic=self.source, **columns)
+
     def _invoke(self, drawn: Drawn) -> _Open:
         context = self.context
         now_ms = time.time_ns() // 1_000_000
@@ -178,13 +183,13 @@ class Worker(Process):
         for partition in drawn.partitions:
             value = value_of(self.process, self._counter)
             self._counter += 1
-            payload = encode(context.tag, value, context.topic, partition, now_ms, context.spec.record_bytes)
+            payload = encode(context.tag, value, drawn.topic, partition, now_ms, context.spec.record_bytes)
             outgoing.append(Outgoing(partition, context.spec.key_of(partition, value), payload, now_ms))
             asked.append(Record(partition, UNKNOWN, value, -1, now_ms))
         extra = {"txn": drawn.number, "transactional_id": self.transactional_id}
-        self.record(self.process, Type.INVOKE, "send", records=tuple(asked), extra=extra)
+        self.record(self.process, Type.INVOKE, "send", topic=drawn.topic, records=tuple(asked), extra=extra)
         if drawn.polls:
-            self.record(self._consuming, Type.INVOKE, "poll", extra={"txn": drawn.number})
+            self._of_source(self._consuming, Type.INVOKE, "poll", extra={"txn": drawn.number})
         return _Open(drawn, tuple(outgoing), tuple(asked), time.monotonic_ns())
 
     def _complete(self, txn: _Open, ended: Ended) -> None:
@@ -198,6 +203,7 @@ class Worker(Process):
             self.process,
             ended.kind,
             "send",
+            topic=txn.drawn.topic,
             records=tuple(self._outcome(txn, place, ended.kind) for place in range(len(txn.asked))),
             error=ended.error,
             extra=extra,
@@ -212,7 +218,9 @@ class Worker(Process):
             said["corrupt"] = txn.corrupt
         if txn.read_error:
             said["error"] = txn.read_error
-        self.record(self._consuming, Type.OK, "poll", records=tuple(txn.read), extra=said, latency_ns=latency)
+        self._of_source(
+            self._consuming, Type.OK, "poll", records=tuple(txn.read), extra=said, latency_ns=latency
+        )
 
     @staticmethod
     def _outcome(txn: _Open, place: int, kind: Type) -> Record:
@@ -231,7 +239,7 @@ class Worker(Process):
             "txn": txn.drawn.number,
             **said,
         }
-        self.record(self._committing, kind, "commit", error=error, extra=extra)
+        self._of_source(self._committing, kind, "commit", error=error, extra=extra)
 
     # --- going on
 
@@ -324,15 +332,15 @@ class Worker(Process):
             self._consumer = context.library.consumer(context.bootstrap, context.spec, group=self.group)
             self._positions = {}
         if not self._positions:
-            committed = committed_offsets(context, self._consumer, self._consuming, self.group)
+            committed = committed_offsets(context, self._consumer, self._consuming, self.group, self.source)
             self._assign(self._consumer, {p: max(0, offset) for p, offset in committed.items()})
         if self._lost:
-            self._assign(self._consumer, inside_the_log(self._consumer, context.topic, self._positions))
+            self._assign(self._consumer, inside_the_log(self._consumer, self.source, self._positions))
         return self._consumer
 
     def _assign(self, consumer: Consumer, positions: Mapping[int, int]) -> None:
         self._positions, self._lost = dict(positions), False
         extra = {"positions": positions_of(positions), "group": self.group, "member": self._member}
-        self.record(self._consuming, Type.INVOKE, "assign", extra=extra)
-        consumer.assign(self.context.topic, positions)
-        self.record(self._consuming, Type.OK, "assign", extra=extra)
+        self._of_source(self._consuming, Type.INVOKE, "assign", extra=extra)
+        consumer.assign(self.source, positions)
+        self._of_source(self._consuming, Type.OK, "assign", extra=extra)

@@ -32,6 +32,9 @@ class TxnWorkload(Workload):
     def groups(self) -> Sequence[str]:
         return [worker.group for worker in self._workers]
 
+    def topic_of(self, group: str) -> str:
+        return next(worker.source for worker in self._workers if worker.group == group)
+
     @property
     def groups_made(self) -> Sequence[str]:
         return [*self.groups, self._probed]

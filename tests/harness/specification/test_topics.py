@@ -89,8 +89,8 @@ def test_a_fault_that_changes_settings_loosens_the_promise_of_the_first_topic_al
             f"topics[1].configs.{UNCLEAN}: it must be the same for all topics, since the run's one contract",
         ),
         (
-            "topics: [{name: a}]\nworkload: {name: register}",
-            "topics: the workload register uses one topic: give it as topic",
+            "topics: [{name: a}]\nsystem: {kind: apache-kafka}\nworkload: {name: group}",
+            "topics: the workload group uses one topic: give it as topic",
         ),
         ("topics: [{name: a, replication_factor: 4}]", "topics[0].replication_factor 4 needs as many"),
         (
