@@ -98,6 +98,16 @@ def _end_all() -> None:
         if thread is not threading.current_thread():
             with contextlib.suppress(RuntimeError, AssertionError):  # Java's own threads cannot be joined
                 thread.join(max(0.0, deadline - time.monotonic()))
+    _stop_releases()
+
+
+def _stop_releases() -> None:
+    """Java stops to release what it held of Python: the thread that does so would meet the end of Python and
+    abort the process, whatever its exit code was to be."""
+    import jpype
+
+    with contextlib.suppress(jpype.JException, TypeError):
+        jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop()
 
 
 class Kafka:
