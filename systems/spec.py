@@ -142,6 +142,10 @@ class SystemSpec(Strict):
         """Bring to this machine what a deployment needs, before there is any host. ``say`` is given a line
         for whatever takes long. Raises DeployError."""
 
+    def prepare_version(self, version: str, say: Callable[[str], None]) -> None:
+        """Brings to this machine another version that nodes become while the cluster runs. Raises
+        DeployError."""
+
     def reach(self) -> None:
         """Checks, before anything is begun, that a system that runs already can be reached. Raises
         DeployError."""

@@ -192,8 +192,6 @@ class KafkaSpec(SystemSpec):
             return self._unknown_level(version)
         if self.quorum == "dynamic" and expected < QUORUM_CHANGES_SINCE:
             return "its quorum is dynamic, which 3.9.0 was the first to know"
-        if Store().find(version) is None:
-            return f"it is not on this machine: `wrackline get kafka {version}`"
         return None
 
     def became(self, version: str) -> KafkaSpec:
@@ -211,12 +209,15 @@ class KafkaSpec(SystemSpec):
 
     def prepare(self, say: Callable[[str], None]) -> None:
         for version in dict.fromkeys(self.versions.values()):
-            install(Store(), version, say=say).verify()
+            self.prepare_version(version, say)
         release = install(Store(), self.version, say=say)
         release.verify()
         kind = Kind.OBSERVER if self.quorum == "dynamic" else Kind.STATIC
         # What the server says of its features, it says before there is any host.
         formatted(release, self.features, kind)
+
+    def prepare_version(self, version: str, say: Callable[[str], None]) -> None:
+        install(Store(), version, say=say).verify()
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         if on_zookeeper(self.version):

@@ -28,7 +28,7 @@ from wrackline.harness.run.live.leaps import Leaps
 from wrackline.harness.run.live.observer import Assignment, Observer
 from wrackline.harness.run.live.outcome import Options, Outcome, what_is_left
 from wrackline.harness.run.live.progress import Progress
-from wrackline.harness.run.live.setup import internal_topics, plan_of, run_info, saved_plan
+from wrackline.harness.run.live.setup import internal_topics, later_versions, plan_of, run_info, saved_plan
 from wrackline.harness.run.live.unexpected_exits import LOOK_EVERY_S, Deaths, down
 from wrackline.harness.run.live.warm import become_steady
 from wrackline.harness.run.live.watch import Watch
@@ -152,6 +152,8 @@ class LiveRun:
         self._phase("setup")
         spec.fleet.prepare(self.progress.say)
         spec.system.prepare(self.progress.say)
+        for version in later_versions(spec):
+            spec.system.prepare_version(version, self.progress.say)
         library_of(spec.workload).prepare(self.progress.say)
         workload_for(spec.workload).prepare(spec.workload, self.progress.say)
         ask_clients(spec, spec.name)  # a library that has been fetched only now

@@ -14,6 +14,7 @@ from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
 from wrackline.nemesis.faults.admin_steps import Entity
 from wrackline.nemesis.faults.cluster.admin import MIN_ISR, ChangeConfigSpec
+from wrackline.nemesis.faults.processes.restarts import RollingUpgradeSpec
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.nemesis.targets.words import INTERNAL_TOPICS
 from wrackline.release import full_version
@@ -143,3 +144,10 @@ def _strategy(first: object, *meanwhile: object) -> str:
     ever on."""
     every = [str(one).lower() for one in (first, *meanwhile)]
     return _PROACTIVE[0] if set(_PROACTIVE).intersection(every) else str(first)
+
+
+def later_versions(spec: Spec) -> list[str]:
+    """Returns the versions that nodes become by faults of the run, each once."""
+    drawn = (fault for lane in spec.nemesis_here.drawn.values() for fault in lane.faults)
+    faults = (*(one.inject for one in spec.nemesis.schedule), *drawn)
+    return list(dict.fromkeys(fault.to for fault in faults if isinstance(fault, RollingUpgradeSpec)))

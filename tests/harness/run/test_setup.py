@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from wrackline.harness.run.dry_run import forecast
-from wrackline.harness.run.live.setup import plan_of, run_info
+from wrackline.harness.run.live.setup import later_versions, plan_of, run_info
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import System
 
@@ -72,3 +72,14 @@ def test_the_judge_is_told_by_what_records_are_deleted(
     system = cast("System", SimpleNamespace(name="x", nodes=()))
     [topic] = run_info(spec, "t", system, plan_of(spec)).topics
     assert topic.deletion == deletion
+
+
+def test_versions_that_nodes_become_are_brought_beforehand() -> None:
+    upgrades = [
+        f"{{at_s: {at_s}, duration_s: 1, fault: rolling-upgrade, to: {to}}}"
+        for at_s, to in ((1, "4.4.0"), (9, "4.3.1"), (30, "4.4.0"))
+    ]
+    schedule = f"nemesis.schedule=[{{at_s: 20, duration_s: 1, fault: kill}}, {', '.join(upgrades)}]"
+    spec = parse("{name: x, system: {kind: apache-kafka, version: 4.3.1}}", "x.yaml", settings=[schedule])
+    assert later_versions(spec) == ["4.4.0", "4.3.1"]
+    assert later_versions(parse("{name: x}", "x.yaml")) == []
