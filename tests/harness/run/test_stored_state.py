@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ from wrackline.harness.report.invariants import invariants_of as shown
 from wrackline.harness.run import stored_state
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.invariants import invariants_of
-from wrackline.harness.run.live.cluster_history import events
+from wrackline.harness.run.live.cluster_history import events, quorum_events
 from wrackline.history.model import NEMESIS, REPLICA, Event, Record, RunInfo, TopicInfo, Type
 from wrackline.history.store.files import write_history
-from wrackline.systems.metadata_changes import Change, Chronicle
+from wrackline.kafka_client.model import Voter
+from wrackline.systems.base import DeployError
+from wrackline.systems.metadata_changes import Change, Chronicle, QuorumChange, QuorumLog
 
 INFO = RunInfo(
     "run",
@@ -115,3 +118,46 @@ def test_a_changed_setting_and_too_many_records_are_told(
 def test_nothing_is_asked_of_a_system_that_has_written_nothing_down(tmp_path: Path) -> None:
     write_history(tmp_path, INFO, events(Chronicle(""), Clocks(0, {}), "log"))
     assert invariants_of(tmp_path, INFO) is None
+
+
+# --- the controller quorum ----------------------------------------------------------------------------------
+
+A, B, C = Voter(1, "a"), Voter(2, "b"), Voter(3, "c")
+
+
+def quorum_log(*sets: tuple[Voter, ...]) -> QuorumLog:
+    changes = tuple(
+        QuorumChange(10 * number, 1, 1_000 + number, voters=one) for number, one in enumerate(sets, 1)
+    )
+    leader = QuorumChange(0, 1, 1_000, leader=1)
+    return QuorumLog(1, "c1", 0, 99, ((1, 0),), (leader, *changes))
+
+
+@dataclass
+class Logged:
+    logs: Sequence[QuorumLog] = ()
+    error: str = ""
+
+    def quorum_logs(self) -> Sequence[QuorumLog]:
+        if self.error:
+            raise DeployError(self.error)
+        return self.logs
+
+
+def test_the_quorums_history_is_asked_too(tmp_path: Path) -> None:
+    good, bad = quorum_log((A, B), (A, B, C)), quorum_log((A, B), (B, C))
+    for name, log, broken in (("good", good, []), ("bad", bad, ["Q12"])):
+        rows = quorum_events(Logged([log]), Clocks(500, {}))
+        section = section_of(tmp_path / name, CHANGES, *rows, *ALIKE)
+        found = section["broken"]
+        assert isinstance(found, list)
+        assert [one["id"] for one in found] == broken
+        assert [one["at_ns"] for one in found] == [502] * len(broken)
+        assert {"Q01", "Q05", "Q12", "Q13", "Q14"} <= set(shown({"invariants": section}).checked)  # type: ignore[union-attr]
+
+
+def test_a_quorum_that_cannot_be_read_is_said_and_nothing_is_asked_of_it(tmp_path: Path) -> None:
+    rows = quorum_events(Logged(error="c1 is silent"), Clocks(0, {}))
+    section = section_of(tmp_path, CHANGES, *rows, *ALIKE)
+    assert section["blind"] == [f"what is not in {SOURCE}: c1 is silent"]
+    assert "Q12" in section["undecided"]  # type: ignore[operator]
