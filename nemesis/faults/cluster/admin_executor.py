@@ -293,12 +293,23 @@ class AdminExecutor:
             raise FaultError(f"the features of {system.name} have no levels")
         before = system.levels(timeout_s=ASK_S).get(step.feature)
         deadline = time.monotonic() + step.wait_s
-        while refusal := system.raise_level(step.feature, step.level, timeout_s=ASK_S, unsafe=step.unsafe):
+        while refusal := self._ask_for_level(system, step, deadline):
             if time.monotonic() >= deadline:
                 break
             time.sleep(POLL_S)
         after = system.levels(timeout_s=ASK_S).get(step.feature)
         return json.dumps({"before": before, "after": after, "refusal": refusal})
+
+    @staticmethod
+    def _ask_for_level(system: Levelled, step: UpdateFeature, deadline: float) -> str:
+        """Returns why the level is not given; nobody answers while controllers are restarted, which is no
+        refusal. Raises DeployError where there is no time left to ask again."""
+        try:
+            return system.raise_level(step.feature, step.level, timeout_s=ASK_S, unsafe=step.unsafe)
+        except DeployError as silent:
+            if time.monotonic() >= deadline:
+                raise
+            return str(silent)
 
     # --- controllers --------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from wrackline.nemesis.faults import admin_steps
 from wrackline.nemesis.faults.cluster import admin_executor
 from wrackline.nemesis.faults.cluster.features import UpdateFeature, UpdateFeatureSpec
 from wrackline.nemesis.faults.steps import FaultError, ProbeLog, StepResult
+from wrackline.systems.base import DeployError
 from wrackline.systems.kafka.spec import KafkaSpec
 from wrackline.systems.wrackline.spec import WracklineSpec
 
@@ -25,6 +26,7 @@ class LevelledSystem(FakeSystem):
     refusals = 0
     level = 11
     unsafe = False
+    silences = 0
 
     def levels(self, *, timeout_s: float) -> dict[str, int]:
         del timeout_s
@@ -33,6 +35,9 @@ class LevelledSystem(FakeSystem):
     def raise_level(self, feature: str, level: int, *, timeout_s: float, unsafe: bool = False) -> str:
         del feature, timeout_s
         self.unsafe = unsafe
+        if self.silences:
+            self.silences -= 1
+            raise DeployError("nobody answers")
         if self.refusals:
             self.refusals -= 1
             return "Broker 3 only supports versions 11 to 11."
@@ -55,6 +60,18 @@ def test_it_is_asked_again_until_the_cluster_takes_it(monkeypatch: pytest.Monkey
     too_early = UpdateFeature("metadata.version", 23, refused=True).prove(context("n1"), ProbeLog(do=[done]))
     assert not too_early.proved
     assert "and done" in too_early.text
+
+
+def test_a_cluster_that_is_silent_for_a_while_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_executor, "POLL_S", 0.01)
+    system = LevelledSystem(FakeFleet(), cluster(partition()))
+    executor = StepExecutor(FakeFleet(), system, ("log",))
+    system.silences = 2
+    done = executor.carry_out(STEP)
+    assert json.loads(done.output) == {"before": 11, "after": 23, "refusal": ""}
+    system.silences = 1
+    with pytest.raises(DeployError, match="nobody answers"):
+        executor.carry_out(admin_steps.UpdateFeature("n1", "metadata.version", 11, 0.0))
 
 
 def test_a_refusal_that_is_wanted_is_asked_for_once() -> None:
