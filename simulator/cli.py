@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from wrackline.broker.defects import UnknownDefect
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
@@ -19,11 +20,11 @@ from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
 from wrackline.history.store.folder import HistoryError
 from wrackline.progress import progress as say
+from wrackline.simulator.clients.client import LOADS, Load
 from wrackline.simulator.eras.command import eras
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind
 from wrackline.simulator.faults.replayed import as_recorded
 from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.headings import HEADINGS, with_headings
 from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import Result, run
@@ -71,6 +72,17 @@ def _kinds(_: click.Context, __: click.Parameter, value: str | None) -> tuple[Ki
     if error := [name for name in expected if name not in KINDS]:
         raise click.BadParameter(f"no fault {', '.join(error)}; there are: {', '.join(KINDS)}, and all, none")
     return tuple(kind for kind in KINDS if kind in expected)
+
+
+def _loads(_: click.Context, __: click.Parameter, value: str) -> tuple[Load, ...]:
+    if value in ("all", "none"):
+        return LOADS if value == "all" else ()
+    given = value.split(",")
+    if unknown := [word for word in given if word not in LOADS]:
+        raise click.BadParameter(
+            f"no load {', '.join(unknown)}; there are: {', '.join(LOADS)}, and all, none"
+        )
+    return tuple(word for word in LOADS if word in given)
 
 
 def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
@@ -157,6 +169,14 @@ def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Cal
 @_of_setup("askers", "Clients that ask for end offsets.")
 @click.option("--acks", type=click.Choice(["-1", "all", "0", "1"]), default="all", show_default=True)
 @_of_setup("idempotent")
+@click.option(
+    "--load",
+    callback=_loads,
+    default="none",
+    show_default=True,
+    metavar="WORDS",
+    help=f"Comma-separated: {', '.join(LOADS)}; or all, none.",
+)
 @_of_setup("weak", "Further producers, with acks=1.")
 @_of_setup("produce_every_ms", "Mean pause of a producer.")
 @_of_setup("ask_every_ms", "Mean pause of an asker.")
@@ -165,7 +185,7 @@ def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Cal
     "--swarm/--no-swarm",
     default=False,
     show_default=True,
-    help="Each seed draws time-outs, load, kinds of faults and number of brokers as well.",
+    help="Each seed draws its surroundings too: time-outs, load, brokers; the profile unless one is given.",
 )
 @click.option(
     "--faults",
@@ -238,7 +258,7 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:
     setup = _setup(options)
     _try_world(setup)
     if options["swarm"] and options["runs"] == 1:
-        setup = swarm(setup)
+        setup = drawn_as(_swarm(ctx, setup), setup)
     if options["runs"] > 1:
         _search(ctx, setup, options)
     else:
@@ -344,10 +364,16 @@ def _line(result: Result) -> str:
     )
 
 
+def _swarm(ctx: click.Context, setup: Setup) -> str:
+    """A profile is drawn, too, where nobody has asked for one, nor for a bug of one."""
+    chosen = ctx.get_parameter_source("profile") is not ParameterSource.DEFAULT
+    return "swarm" if chosen or setup.upgrade_to or setup.defects else "swarm-any"
+
+
 def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> None:
     """Exits with 1 when there was a violation, 130 after Ctrl-C."""
     runs: int = options["runs"]
-    vary = "swarm" if options["swarm"] else "vary" if options["vary"] else ""
+    vary = _swarm(ctx, setup) if options["swarm"] else "vary" if options["vary"] else ""
     reported_at = time.monotonic()
 
     def progress(row: Row, totals: Totals) -> None:

@@ -15,9 +15,14 @@ _BATCH_HEAD = struct.Struct(">qiibI")
 _BATCH_TAIL = struct.Struct(">hiqqqhii")
 
 
-def encode(values: Sequence[int], timestamp_ms: int, producer: tuple[int, int, int] = (-1, -1, -1)) -> bytes:
-    """One batch, a record per value (8 bytes). ``producer``: id, epoch, first sequence."""
-    plain = batch.build([value.to_bytes(8, "big") for value in values], 0, -1, timestamp_ms)
+def encode(
+    values: Sequence[int],
+    timestamp_ms: int,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    record_bytes: int = 8,
+) -> bytes:
+    """One batch, a record per value, of at least 8 bytes each. ``producer``: id, epoch, first sequence."""
+    plain = batch.build([value.to_bytes(record_bytes, "big") for value in values], 0, -1, timestamp_ms)
     if producer[0] < 0:
         return plain
     tail = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Literal, get_args
 
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
@@ -37,6 +37,11 @@ PROCESS_STRIDE = 1_000
 RETRY_MS = 100.0
 _TIMEOUT_MS = 3_000
 
+Load = Literal["batches", "bursts", "pipeline", "sessions", "times", "wrap"]
+"""What clients may do beside the plain thing: batches of many sizes and small limits of fetches; bursts
+between idle seconds; several sends of one producer under way; consumers that read all partitions in a fetch
+session; records with wrong times; producers whose sequences and epochs are about to begin anew."""
+LOADS: tuple[Load, ...] = get_args(Load)
 Answered = Callable[[Response | None], None]
 OffsetAnswered = Callable[[ListOffsetsResult | None], None]
 
@@ -123,10 +128,19 @@ class Client:
         self._timers[key] = fire
         self._out.append(fx.SetTimer(key, self.now_ms + ms))
 
-    def _record(self, type_: Type, f: str, **fields: Any) -> None:
+    def _record(self, type_: Type, f: str, *, process: int | None = None, **fields: Any) -> None:
+        """``process``: None is the client's own."""
         history, now_ms = self.history, self.now_ms
         index, time_ns = len(history.events), int(now_ms * 1_000_000)
-        event = Event(self.process, type_, f, self.topic, index=index, time_ns=time_ns, **fields)
+        event = Event(
+            self.process if process is None else process,
+            type_,
+            f,
+            self.topic,
+            index=index,
+            time_ns=time_ns,
+            **fields,
+        )
         history.record(now_ms, event)
 
     def _new_process(self) -> None:

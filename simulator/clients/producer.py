@@ -19,7 +19,7 @@ from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.history.model import FAILED, UNKNOWN, Record, Type, value_of
 from wrackline.simulator.clients.batches import encode
-from wrackline.simulator.clients.client import RETRY_MS, Client, Surroundings
+from wrackline.simulator.clients.client import RETRY_MS, Client, Load, Surroundings
 
 CERTAIN = frozenset(
     {
@@ -29,6 +29,7 @@ CERTAIN = frozenset(
         ErrorCode.invalid_required_acks,
         ErrorCode.invalid_record,
         ErrorCode.unknown_topic_id,
+        ErrorCode.invalid_timestamp,
     }
 )
 """A broker's answers to a first try that prove it appended nothing."""
@@ -36,12 +37,21 @@ _FINAL = frozenset(
     {
         ErrorCode.message_too_large,
         ErrorCode.invalid_record,
+        ErrorCode.invalid_timestamp,
         ErrorCode.out_of_order_sequence_number,
         ErrorCode.invalid_producer_epoch,
         ErrorCode.unknown_producer_id,
     }
 )
 """With these an idempotent producer gives up: the same batch will never be taken."""
+_LANE_STRIDE = 200
+"""Process numbers of one of the sends that may be under way."""
+_SEQUENCES = 2**31
+"""Sequences begin again at 0."""
+_LAST_EPOCH = 2**15 - 1
+_HOUR_MS = 3_600_000
+_OFF_MS = (-40 * _HOUR_MS, -1_000, 2_000, _HOUR_MS // 2, 30 * _HOUR_MS)
+"""A client's clock against its broker's; the last one is more than a broker takes (KIP-1030)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +67,20 @@ class ProducerOptions:
     """One of them for each try: while one producer waits for a leader another has gone on to the next."""
     weak: bool = False
     """What is acknowledged counts as unknown: the run's contract is about stronger acknowledgements."""
+    load: frozenset[Load] = frozenset()
 
 
 @dataclass(slots=True)
 class _Sending:
+    lane: int
+    """Which of the sends under way it is; each is of a process of its own."""
     partition: int
     values: tuple[int, ...]
     began_ms: float
     data: bytes = b""
     tries: int = 0
+    off_ms: int = 0
+    """How far the time of its records is from the producer's."""
 
 
 class Producer(Client):
@@ -75,64 +90,106 @@ class Producer(Client):
     def __init__(self, number: int, run: Surroundings, options: ProducerOptions) -> None:
         super().__init__(number, run)
         self.options = options
-        self._counter = 0
-        self._sending: _Sending | None = None
+        load = options.load
+        self._batch = 12 if "batches" in load else options.batch
+        self._lanes = [self.process + lane * _LANE_STRIDE for lane in range(5 if "pipeline" in load else 1)]
+        """Process number of each send that may be under way."""
+        self._counters = [0] * len(self._lanes)
+        self._sendings: dict[int, _Sending] = {}
+        """By lane, in the order in which they began."""
         self._producer_id = -1
         self._producer_epoch = -1
         self._sequences: dict[int, int] = {}
+        self._ends = False
+        """The producer id, or its epoch, is given up when nothing is under way."""
+        self._burst = 0
+        """Operations left of a burst."""
 
     def begin(self) -> None:
         self._refresh(self._pause)
 
     @property
     def writing(self) -> bool:
-        return self._sending is not None
+        return bool(self._sendings)
 
     def _pause(self) -> None:
         if not self.stopping:
-            self._after("next", self.random.expovariate(1 / self.options.every_ms), self._next)
+            self._after("next", self._pause_ms(), self._next)
+
+    def _pause_ms(self) -> float:
+        every_ms = self.options.every_ms
+        if "bursts" in self.options.load:
+            self._burst -= 1
+            if self._burst < -1:
+                self._burst = self.random.randint(10, 60)
+                return self.random.uniform(500, 5_000)
+            every_ms /= 8
+        return self.random.expovariate(1 / every_ms)
 
     def _next(self) -> None:
         if self.stopping:
             return
-        if self.options.idempotent and self._producer_id < 0:
+        if self._ends and self._sendings:
+            return  # whoever ends last goes on
+        if self.options.idempotent and (self._producer_id < 0 or self._ends):
             self._initialise()
             return
+        lane = next(lane for lane in range(len(self._lanes)) if lane not in self._sendings)
         partition = self.random.randrange(self.partitions)
-        count = self.random.randint(1, self.options.batch)
-        values = tuple(value_of(self.process, self._counter + at) for at in range(count))
-        self._counter += count
-        self._sending = sending = _Sending(partition, values, self.now_ms)
+        count = self.random.randint(1, self._batch)
+        first, self._counters[lane] = self._counters[lane], self._counters[lane] + count
+        values = tuple(value_of(self._lanes[lane], first + at) for at in range(count))
+        sending = self._sendings[lane] = _Sending(lane, partition, values, self.now_ms)
         records = tuple(Record(partition, UNKNOWN, value) for value in values)
-        self._record(Type.INVOKE, "send", partition=partition, records=records)
-        producer = (-1, -1, -1)
+        self._record(Type.INVOKE, "send", process=self._lanes[lane], partition=partition, records=records)
+        sending.data = self._encoded(sending)
+        self._try(sending)
+        if len(self._sendings) < len(self._lanes):
+            self._pause()
+
+    def _encoded(self, sending: _Sending) -> bytes:
+        producer, count = (-1, -1, -1), len(sending.values)
         if self.options.idempotent:
-            producer = (self._producer_id, self._producer_epoch, self._sequences.get(partition, 0))
-        sending.data = encode(values, int(self.now_ms), producer)
-        self._try()
+            sequence = self._sequences.setdefault(sending.partition, self._first_sequence())
+            producer = (self._producer_id, self._producer_epoch, sequence)
+            self._sequences[sending.partition] = (sequence + count) % _SEQUENCES
+        if "times" in self.options.load and self.random.random() < 0.3:
+            sending.off_ms = self.random.choice(_OFF_MS)
+        size = self.random.choice((8, 8, 60, 400)) if "batches" in self.options.load else 8
+        return encode(sending.values, int(self.now_ms) + sending.off_ms, producer, size)
+
+    def _first_sequence(self) -> int:
+        return _SEQUENCES - self.random.randint(1, 30) if "wrap" in self.options.load else 0
 
     def _initialise(self) -> None:
+        """Asks for a producer id; one that has an epoch left goes on with the next one, as clients do."""
+        self._sequences, self._ends = {}, False
+        if "wrap" in self.options.load and 0 <= self._producer_epoch < _LAST_EPOCH:
+            self._producer_epoch += 1
+            self._next()
+            return
+
         def answered(response: Response | None) -> None:
             if isinstance(response, InitProducerIdResponse) and response.error is NO_ERROR:
                 self._producer_id, self._producer_epoch = response.producer_id, response.producer_epoch
-                self._sequences = {}
+                if "wrap" in self.options.load:
+                    self._producer_epoch = _LAST_EPOCH - self.random.randint(0, 3)
                 self._next()
             else:
                 self._after("next", RETRY_MS, self._next)
 
+        self._producer_id = -1
         self._send(self.random.choice(self.brokers), InitProducerIdRequest(), answered)
 
     # --- one batch -----------------------------------------------------------------------------------------
 
-    def _try(self) -> None:
-        sending = self._sending
-        assert sending is not None
+    def _try(self, sending: _Sending) -> None:
         if self.now_ms - sending.began_ms > self.options.delivery_timeout_ms:
-            self._finish(None, "delivery timed out")
+            self._finish(sending, None, "delivery timed out")
             return
         leader = self._leader_of(sending.partition)
         if leader is None:
-            self._after("try", RETRY_MS, lambda: self._refresh(self._try))
+            self._again(sending)
             return
         sending.tries += 1
         part = ProducePartition(TopicPartition(self.topic, sending.partition), sending.data)
@@ -140,43 +197,68 @@ class Producer(Client):
         request = ProduceRequest(self.options.acks, patience_ms, (part,))
         if self.options.acks == 0:
             self._send(leader, request, lambda _: None)
-            self._finish(None, "acks=0")
+            self._finish(sending, None, "acks=0")
             return
-        self._send(leader, request, self._tried, patience_ms + 500)
+        self._send(leader, request, lambda response: self._tried(sending, response), patience_ms + 500)
 
-    def _tried(self, response: Response | None) -> None:
+    def _again(self, sending: _Sending) -> None:
+        key = "try" if sending.lane == 0 else f"try-{sending.lane}"
+        self._after(key, RETRY_MS, lambda: self._refresh(lambda: self._try(sending)))
+
+    def _tried(self, sending: _Sending, response: Response | None) -> None:
         result = response.partitions[0] if isinstance(response, ProduceResponse) else None
         if result is not None and result.error is NO_ERROR:
-            self._finish(result, None)
+            self._finish(sending, result, None)
             return
         error = "no answer" if result is None else result.error.name
-        if self.options.idempotent and (result is None or result.error not in _FINAL):
-            self._after("try", RETRY_MS, lambda: self._refresh(self._try))
+        if self.options.idempotent and (result is None or not self._is_final(sending, result.error)):
+            self._again(sending)
             return
-        self._finish(result, error)
+        self._finish(sending, result, error)
         self._refresh(lambda: None)
 
-    def _finish(self, result: ProduceResult | None, error: str | None) -> None:
+    def _is_final(self, sending: _Sending, error: ErrorCode) -> bool:
+        """A batch that overtook an earlier one is out of order until that one is there."""
+        if error is ErrorCode.out_of_order_sequence_number:
+            before = list(self._sendings.values())
+            earlier = before[: before.index(sending)]
+            return all(other.partition != sending.partition for other in earlier)
+        return error in _FINAL
+
+    def _finish(self, sending: _Sending, result: ProduceResult | None, error: str | None) -> None:
         """Write down what became of it: ok, fail (certainly not appended) or info."""
-        sending, self._sending = self._sending, None
-        assert sending is not None
-        partition, count = sending.partition, len(sending.values)
+        full = len(self._sendings) == len(self._lanes)
+        del self._sendings[sending.lane]
+        partition, process = sending.partition, self._lanes[sending.lane]
+        extra = {"time_off_ms": sending.off_ms} if sending.off_ms else None
         if error is None and self.options.weak:
             error = "acknowledged by the leader alone"
         if error is None and result is not None:
             records = tuple(
                 Record(partition, result.base_offset + at, value) for at, value in enumerate(sending.values)
             )
-            self._sequences[partition] = self._sequences.get(partition, 0) + count
-            self._record(Type.OK, "send", partition=partition, records=records)
+            self._record(Type.OK, "send", process=process, partition=partition, records=records, extra=extra)
         else:
             first = sending.tries <= 1
             certain = sending.tries == 0 or (result is not None and first and result.error in CERTAIN)
             outcome = FAILED if certain else UNKNOWN
             records = tuple(Record(partition, outcome, value) for value in sending.values)
             kind = Type.FAIL if certain else Type.INFO
-            self._record(kind, "send", partition=partition, records=records, error=error)
-            self._producer_id = -1
+            self._record(
+                kind, "send", process=process, partition=partition, records=records, error=error, extra=extra
+            )
+            self._ends = self.options.idempotent
             if not certain:
-                self._new_process()
-        self._pause()
+                self._next_process(sending.lane)
+        if full or (self._ends and not self._sendings):
+            self._pause()
+
+    def _next_process(self, lane: int) -> None:
+        """Takes a new process number after an operation that ended in ``info``."""
+        if len(self._lanes) == 1:
+            self._new_process()
+            self._lanes[0] = self.process
+            return
+        self._lanes[lane] += 1
+        if self._lanes[lane] % _LANE_STRIDE == _LANE_STRIDE - 1:
+            self.stopping = True

@@ -74,6 +74,8 @@ class FaultDriver:
     lossy_total: int = 0
     lossy_limit: int = 0
     """At present; lower than the options' while MinISR is."""
+    deleted: dict[TopicPartition, int] = field(default_factory=dict)
+    """The highest log start that anybody has asked for by DeleteRecords."""
     snapshots: dict[NodeId, Disk] = field(default_factory=dict)
     """Older copies of disks, for stale restores."""
     lossy: set[NodeId] = field(default_factory=set)

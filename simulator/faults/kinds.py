@@ -57,6 +57,11 @@ Kind = Literal[
     "zookeeper-leader",
     "cut-zookeeper",
     "move-replicas",
+    "delete-records",
+    "churn-topic",
+    "hold-any",
+    "controller-midway",
+    "flush-error",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OF_ZOOKEEPER: tuple[Kind, ...] = (
@@ -67,7 +72,15 @@ OF_ZOOKEEPER: tuple[Kind, ...] = (
     "move-replicas",
 )
 """There is something to do them to in profile zk08 alone."""
-DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in ("wipe", "restore", *OF_ZOOKEEPER))
+OF_SWARMS: tuple[Kind, ...] = (
+    "delete-records",
+    "churn-topic",
+    "hold-any",
+    "controller-midway",
+    "flush-error",
+)
+"""Drawn by swarms; a run with one setting has them on request, so that its seed means what it always has."""
+DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in ("wipe", "restore", *OF_ZOOKEEPER, *OF_SWARMS))
 """Without those that need an operator's mistake: R37 and the contracts exclude them."""
 ZK08_KINDS: tuple[Kind, ...] = (
     "kill",

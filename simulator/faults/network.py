@@ -101,6 +101,43 @@ def _hold_named(name: str, *, sent_by_target: bool) -> Begin:
     return begin
 
 
+_MESSAGES = (
+    "AlterPartition",
+    "BrokerHeartbeat",
+    "BrokerRegistration",
+    "ControlledShutdown",
+    "Fetch",
+    "FetchSnapshot",
+    "InitProducerId",
+    "ListOffsets",
+    "Metadata",
+    "MetadataFetch",
+    "OffsetForLeaderEpoch",
+    "Produce",
+    "Vote",
+    "BeginQuorumEpoch",
+    "EndQuorumEpoch",
+)
+
+
+def _hold_any(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
+    """Keeps one kind of message back, or two of them; some are lost for good when they are let go."""
+    servers = [server.id for server in driver.world.servers()]
+    node = driver.target(fault, draw) if draw.random() < 0.7 else draw.choice(servers)
+    names = {
+        f"{name}{draw.choice(('Request', 'Response'))}" for name in draw.sample(_MESSAGES, draw.randint(1, 2))
+    }
+    sent, lost = draw.random() < 0.5, draw.random() < 0.3
+
+    def matches(message: Message) -> bool:
+        return (message.source if sent else message.destination) == node and message.name in names
+
+    label = f"{' and '.join(sorted(names))} {'from' if sent else 'to'} n{node}"
+    hold = driver.world.hold(matches, label, limit=draw.choice((None, 1, 3)))
+    how = {"message": label, "sent": sent}
+    return Begun(label, lambda: driver.world.release(hold, drop=lost), (node,), how=how)
+
+
 def _lag(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
     """A follower's fetches do not arrive: the leader takes it out of the ISR, everything else works."""
     partition = driver.partition(fault)
@@ -128,6 +165,7 @@ NETWORK: Mapping[Kind, Begin] = {
     "hold-metadata": _hold_named("MetadataFetchResponse", sent_by_target=False),
     "hold-produce-response": _hold_named("ProduceResponse", sent_by_target=True),
     "hold-heartbeat": _hold_named("BrokerHeartbeatRequest", sent_by_target=True),
+    "hold-any": _hold_any,
     "controller-isolate": _isolate_controller,
     "controller-deaf": _deafen_controller,
 }

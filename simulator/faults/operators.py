@@ -16,7 +16,8 @@ from wrackline.broker.model.messages.admin import (
     Reassignment,
     Resource,
 )
-from wrackline.broker.model.messages.requests import Request
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.model.messages.requests import DeleteRecordsRequest, Request
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver, host
 from wrackline.simulator.faults.kinds import Fault, Kind
@@ -168,10 +169,49 @@ def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> Callable[[], 
     return lambda: ended.append(True)
 
 
+def _delete_records(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
+    """Somebody deletes the records below an offset; one beyond the high watermark must be refused. There is
+    nothing to take back."""
+    partition = driver.partition(fault)
+    leader = None if partition is None else driver.world.brokers.get(partition.leader)
+    replica = None if leader is None or leader.core is None else leader.core.replica(partition.tp)  # type: ignore[union-attr]
+    if partition is None or replica is None or replica.leader is None:
+        return None
+    end = replica.high_watermark
+    offset = draw.choice((draw.randint(0, end), max(0, end - draw.randint(0, 5)), end + draw.randint(1, 50)))
+    if offset <= end:
+        driver.deleted[partition.tp] = max(driver.deleted.get(partition.tp, 0), offset)
+    request = DeleteRecordsRequest(((partition.tp, offset),), _TIMEOUT_MS)
+    driver.world.ask(partition.leader, request, _TIMEOUT_MS)
+    return Begun(f"{partition.tp} below {offset}, of {end}", _nothing, how={"offset": offset})
+
+
+def _churn_topic(driver: FaultDriver, _: Fault, draw: Random) -> Begun:
+    """Another topic is created, and deleted; one of the same name may come again."""
+    name = draw.choice(("u", "u", f"{driver.topic}-0"))
+    brokers = len(driver.world.brokers)
+    partitions, factor = draw.randint(1, 4), draw.randint(1, brokers)
+    configs = draw.choice(
+        ({}, {"min.insync.replicas": "1"}, {"flush.messages": "1"}, {"retention.ms": "800"})
+    )
+    _ask(driver, draw, CreateTopicsRequest((NewTopic(name, partitions, factor, {}, configs),), _TIMEOUT_MS))
+    if draw.random() < 0.5:
+        _ask(
+            driver, draw, ElectLeadersRequest(ElectionType.PREFERRED, (TopicPartition(name, 0),), _TIMEOUT_MS)
+        )
+
+    def undo() -> None:
+        _ask(driver, draw, DeleteTopicsRequest((name,), _TIMEOUT_MS))
+
+    return Begun(f"topic {name}, {partitions} partitions of {factor} replicas", undo)
+
+
 ADMINISTRATION: Mapping[Kind, Begin] = {
     "elect": _elect,
     "move-leader": _move_leader,
     "reassign": _reassign,
     "reassign-cancel": _cancel,
     "min-isr": _min_isr,
+    "delete-records": _delete_records,
+    "churn-topic": _churn_topic,
 }

@@ -53,11 +53,14 @@ def _clean(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     return Begun(_names(servers), undo, (node,), frozenset(server.id for server in servers))
 
 
-def _midway(how: Literal["kill", "power"]) -> Begin:
+def _midway(how: Literal["kill", "power"], *, controller: bool = False) -> Begin:
     """The process ends between two effects of one of its next events that has several."""
 
     def begin(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-        server = driver.world.server(driver.target(fault, draw))
+        world = driver.world
+        node = draw.choice(sorted(world.controllers)) if controller else driver.target(fault, draw)
+        active = world.active_controller()
+        server = active if controller and active is not None else world.server(node)
         if not server.up:
             return None
         left = [draw.randint(0, 20)]
@@ -67,7 +70,8 @@ def _midway(how: Literal["kill", "power"]) -> Begin:
             if count < 2:
                 return None
             left[0] -= 1
-            if left[0] >= 0 or (how == "power" and not driver.may_lose(server.id)):
+            lossy = how == "power" and not controller
+            if left[0] >= 0 or (lossy and not driver.may_lose(server.id)):
                 return None
             return draw.randint(0, count - 1)
 
@@ -164,6 +168,20 @@ def _disk_refuses(reason: str, *, once: bool) -> Begin:
     return begin
 
 
+def _flush_fails(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
+    """The next flush of a log fails."""
+    server = driver.world.server(driver.target(fault, draw))
+    if not server.up:
+        return None
+    disk, reason = server.disk, "input/output error in fsync"
+    disk.flush_fails = reason
+
+    def undo() -> None:
+        disk.flush_fails = ""
+
+    return Begun(f"n{server.id}: {reason}", undo, (server.id,))
+
+
 # --- controllers -------------------------------------------------------------------------------------------
 
 
@@ -198,6 +216,8 @@ PROCESSES: Mapping[Kind, Begin] = {
     "pause": _pause,
     "skew": _skew,
     "disk-error": _disk_refuses("input/output error", once=True),
+    "controller-midway": _midway("power", controller=True),
+    "flush-error": _flush_fails,
     "disk-full": _disk_refuses("no space left on device", once=False),
     "wipe": _new_disk("wipe"),
     "restore": _new_disk("restore"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from wrackline.broker.rules.profile import profile
+from wrackline.simulator.clients.client import Load
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, ZK08_KINDS, Fault, FaultOptions, Kind
 from wrackline.simulator.faults.plan import plan
 
@@ -62,6 +63,8 @@ class Setup:
     askers: int = 1
     acks: int = -1
     idempotent: bool = False
+    load: tuple[Load, ...] = ()
+    """What the clients do beside the plain thing."""
     weak: int = 0
     """Further producers with acks=1: nothing is promised of what they write, but who reads it must not see it
     go."""

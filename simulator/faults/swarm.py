@@ -12,15 +12,35 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from wrackline.simulator.faults.kinds import Kind
+from wrackline.broker.model.types import FlushMode, RecoveryStrategy
+from wrackline.simulator.clients.client import LOADS
+from wrackline.simulator.faults.kinds import DEFAULT_KINDS, OF_SWARMS, Kind
 from wrackline.simulator.faults.setup import Setup
 
+_NEWER = ("sessions", "times", "wrap")
+"""Loads for which there is nothing in profile zk08."""
+_PROFILES = (
+    *(("kip966", ""),) * 11,
+    *(("kraft35", "kip966"),) * 3,
+    ("kraft35", ""),
+    ("kip101", ""),
+    ("zk08", ""),
+    ("zk08-kip101", ""),
+    ("zk08", "zk08-kip101"),
+    ("zk08", "kip101"),
+)
+"""(profile, upgraded to), the newest most often."""
 
-def swarm(base: Setup) -> Setup:
+
+def swarm(base: Setup, *, any_profile: bool = False) -> Setup:
     """``base`` in the surroundings its seed draws. What ``base`` says itself (settings of brokers and
-    controllers, kinds of faults, more than three brokers or one controller, a length below the one drawn)
-    stays."""
+    controllers, kinds of faults, loads, more than three brokers or one controller, a length below the one
+    drawn) stays; its profile, too, unless ``any_profile``."""
     draw = Random(f"{base.seed}/swarm")
+    if any_profile:
+        profile, later = Random(f"{base.seed}/swarm/profile").choice(_PROFILES)
+        base = replace(base, profile=profile, upgrade_to=later)
+    base = _further(base)
     session_ms = draw.choice((800, 1_500, 1_500, 3_000))
     broker = {
         "heartbeat_interval_ms": session_ms // 6,
@@ -34,14 +54,14 @@ def swarm(base: Setup) -> Setup:
     drawn = replace(
         base,
         seconds=min(base.seconds, 15.0 if calm else draw.choice((6.0, 10.0))),
-        brokers=base.brokers if base.brokers != 3 else draw.choice((3, 3, 4)),
+        brokers=base.brokers if base.brokers != 3 else draw.choice((3, 3, 4, 5)),
         partitions=base.partitions if base.partitions != 1 else draw.choice((1, 1, 1, 2)),
         producers=draw.choice((1, 2)),
         weak=draw.choice((0, 1)),
         produce_every_ms=draw.choice((60.0, 120.0, 120.0, 500.0)),
         ask_every_ms=draw.choice((60.0, 200.0)),
         idempotent=base.idempotent or (draw.random() < 0.5 and not base.on_zookeeper),
-        kinds=_some_of(draw, base.kinds),
+        kinds=_some_of(draw, (*base.kinds, *OF_SWARMS) if base.kinds == DEFAULT_KINDS else base.kinds),
         fault_every_ms=draw.choice((1_500.0, 2_500.0, 4_500.0)) if calm else draw.choice((400.0, 800.0)),
         pairs=0.1 if calm else 0.3,
         sequences=0.8 if calm else 0.4,
@@ -52,6 +72,42 @@ def swarm(base: Setup) -> Setup:
     if drawn.controllers == 1 and not base.on_zookeeper and draw.random() < 0.15:
         drawn = replace(drawn, controllers=3, combined=draw.random() < 0.5)
     return drawn
+
+
+def _further(base: Setup) -> Setup:
+    """What is drawn of the log, of fetches, of recovery and of the clients' load."""
+    draw = Random(f"{base.seed}/swarm/more")
+    limit = draw.choice((150, 600, 5_000))
+    broker: dict[str, Any] = {}
+    if draw.random() < 0.5:
+        broker["flush_mode"] = draw.choice(tuple(FlushMode))
+        broker |= {"flush_messages": draw.choice((1, 2, 7)), "flush_ms": draw.choice((20, 200, 1_000))}
+    if draw.random() < 0.3:
+        broker |= {"replica_fetch_max_bytes": limit, "replica_fetch_response_max_bytes": 2 * limit}
+    if draw.random() < 0.15:
+        broker["fetch_max_bytes"] = limit
+    if draw.random() < 0.2:
+        broker["num_replica_fetchers"] = 2
+    if draw.random() < 0.3:
+        broker["max_incremental_fetch_session_cache_slots"] = draw.choice((0, 1, 3))
+        broker["min_incremental_fetch_session_eviction_ms"] = draw.choice((0, 500))
+    if draw.random() < 0.2:
+        broker["high_watermark_checkpoint_interval_ms"] = draw.choice((50, 300, 5_000))
+    controller: dict[str, Any] = {}
+    if draw.random() < 0.4 and not base.on_zookeeper:
+        controller["unclean_recovery_strategy"] = draw.choice(
+            (RecoveryStrategy.BALANCED, RecoveryStrategy.MANUAL)
+        )
+    if draw.random() < 0.2:
+        controller["leader_imbalance_check_interval_ms"] = draw.choice((400, 2_000))
+    words = LOADS if not base.on_zookeeper else tuple(word for word in LOADS if word not in _NEWER)
+    load = tuple(word for word in words if draw.random() < 0.25)
+    return replace(
+        base,
+        load=base.load or load,
+        broker=_beside(broker, base.broker),
+        controller=_beside(controller, base.controller),
+    )
 
 
 def _some_of(draw: Random, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:

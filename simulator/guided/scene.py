@@ -79,7 +79,7 @@ class Load:
         if not stage.must(lambda: drainer.done, "the final read", 60_000):
             return
         violations = self._view.look(self.history.events)
-        for violation in (*self._view.final(drainer.found), *violations):
+        for violation in (*self._view.final(drainer.found, {}, {}), *violations):
             stage.find(violation.oracle, violation.text)
 
 

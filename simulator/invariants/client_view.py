@@ -14,6 +14,8 @@ from wrackline.simulator.clients.client import PROCESS_STRIDE
 
 _OK: Final = Type.OK
 _FAIL: Final = Type.FAIL
+_MOST_AHEAD_MS: Final = 3_600_000
+"""The default of ``message.timestamp.after.max.ms``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,28 @@ class ClientView:
         result, self._found = self._found, []
         return result
 
-    def final(self, records: Mapping[int, Sequence[Record]]) -> list[Violation]:
-        """Checks, after the final read has come to its end, that what was acknowledged is in it."""
+    def final(
+        self,
+        records: Mapping[int, Sequence[Record]],
+        starts: Mapping[int, int],
+        deleted: Mapping[int, int],
+    ) -> list[Violation]:
+        """Checks, after the final read has come to its end, that what was acknowledged is in it. ``starts``:
+        where each partition began; ``deleted``: the highest start that anybody has asked for."""
+        for partition, start in starts.items():
+            if start > deleted.get(partition, 0):
+                asked = f"{deleted.get(partition, 0)} was asked for at most"
+                return [
+                    Violation("log-start", f"partition {partition} begins at {start}, {asked}", self._now_ms)
+                ]
         if self._acks != -1 or self.loss_allowed:
             return []
         there = {record.value for read in records.values() for record in read}
-        missing = sorted(value for value in self._acked if value not in there)
+        missing = sorted(
+            value
+            for value, (partition, offset, _) in self._acked.items()
+            if value not in there and offset >= starts.get(partition, 0)
+        )
         if not missing:
             return []
         partition, offset, process = self._acked[missing[0]]
@@ -86,6 +104,7 @@ class ClientView:
         if event.type is _OK:
             match event.f:
                 case "send":
+                    self._stamped(event)
                     for record in event.records:
                         self._acked[record.value] = record.partition, record.offset, event.process
                     self._seen_at(event, "an ack to")
@@ -100,6 +119,11 @@ class ClientView:
                     for partition, offset in (event.extra or {}).get("positions", {}).items():
                         self._due[event.process, int(partition)] = offset
         elif event.type is _FAIL and event.f == "send":
+            if (
+                event.error == "invalid_timestamp"
+                and (event.extra or {}).get("time_off_ms", 0) < _MOST_AHEAD_MS
+            ):
+                self._say("wrong-time", f"process {event.process}: records with a possible time were refused")
             self._failed |= {record.value for record in event.records if record.offset == FAILED}
 
     def _seen_at(self, event: Event, who: str) -> None:
@@ -118,6 +142,13 @@ class ClientView:
             where = self._places.setdefault(record.value, place)
             if where != place and self._idempotent and not self._is_plain(record.value):
                 self._say("duplicate", f"value {record.value} is at {where} and at {place}")
+
+    def _stamped(self, event: Event) -> None:
+        """A broker refuses records whose time is too far ahead of its own (KIP-1030)."""
+        ahead_ms = (event.extra or {}).get("time_off_ms", 0)
+        if ahead_ms > 2 * _MOST_AHEAD_MS:
+            value = event.records[0].value
+            self._say("wrong-time", f"value {value} was appended, {ahead_ms} ms ahead of its broker's clock")
 
     def _is_plain(self, value: int) -> bool:
         return bool(self._plain) and parts_of(value)[0] // PROCESS_STRIDE in self._plain

@@ -179,12 +179,13 @@ def _fits(entries: list[tuple[int, int]], log: SimLog) -> bool:
     epochs never go down, which the entries being increasing and the last batch's epoch show."""
     if not log.batches:
         return not entries
-    if not entries or entries[0][1] != log.batches[0].header.base_offset:
+    first_base = log.batches[0].header.base_offset  # DeleteRecords may begin a log inside of this batch
+    if not entries or not first_base <= entries[0][1] <= max(log.start, first_base):
         return False
     ends = [start for _, start in entries[1:]] + [log.leo]
     for (epoch, start), end in zip(entries, ends, strict=True):
         first, last = log.index_of(start), log.index_of(end - 1)
-        if last >= len(log.batches) or log.batches[first].header.base_offset != start:
+        if last >= len(log.batches) or (first and log.batches[first].header.base_offset != start):
             return False
         if log.batches[first].header.leader_epoch != epoch or log.batches[last].header.leader_epoch != epoch:
             return False

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.model.messages.admin import ElectionType, ElectLeadersRequest
+from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy, TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
 from wrackline.simulator.clients.batches import decode
 from wrackline.simulator.clients.client import Client, Surroundings
@@ -18,6 +19,7 @@ from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
+from wrackline.simulator.clients.session_consumer import SessionConsumer
 from wrackline.simulator.faults.actions import actions
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.setup import TOPIC, Setup
@@ -35,6 +37,8 @@ from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 
 HEAL_MS = 60_000.0
 """Virtual time the cluster has to become whole once the faults have stopped."""
+_OPERATOR_MS = 4_000.0
+"""Between two looks of an operator at partitions that have no leader."""
 
 
 class Run:
@@ -59,6 +63,7 @@ class Run:
                 },
                 network=network,
                 max_skew=setup.max_skew,
+                wall_clock="times" in setup.load,
                 boot=False,
             ),
         )
@@ -79,6 +84,7 @@ class Run:
         self.upgrade = upgrade_of(self.driver, setup.seed, setup.min_isr - 1)
         self._watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
         self.final: dict[int, list[Record]] | None = None
+        self._starts: dict[int, int] = {}
         self.found: list[Violation] = []
         self._checker: AnyChecker | None = None
         self._watchers: list[Watcher] = []
@@ -141,11 +147,13 @@ class Run:
     def _make_clients(self) -> Iterator[Client]:
         setup = self.setup
         run = self._surroundings
-        options = ProducerOptions(setup.acks, setup.idempotent, setup.produce_every_ms)
-        weak = ProducerOptions(1, False, setup.produce_every_ms, weak=True)
+        load = frozenset(setup.load)
+        options = ProducerOptions(setup.acks, setup.idempotent, setup.produce_every_ms, load=load)
+        weak = ProducerOptions(1, False, setup.produce_every_ms, weak=True, load=load)
+        consumer = SessionConsumer if "sessions" in load else Consumer
         makers: list[Callable[[int], Client]] = [
             *[lambda number: Producer(number, run, options)] * setup.producers,
-            *[lambda number: Consumer(number, run)] * setup.consumers,
+            *[lambda number: consumer(number, run)] * setup.consumers,
             *[lambda number: EndAsker(number, run, setup.ask_every_ms)] * setup.askers,
             *[lambda number: Producer(number, run, weak)] * setup.weak,
         ]
@@ -172,11 +180,21 @@ class Run:
         for client in self.clients:
             client.stop()
         end_ms = world.now_ms + HEAL_MS
+        if dict(self.setup.controller).get("unclean_recovery_strategy") is RecoveryStrategy.MANUAL:
+            world.at(world.now_ms + _OPERATOR_MS, self._elect)
         self._go(self._whole, end_ms)
         if not self.found and not self._whole() and self.setup.liveness:
             self._found(
                 Violation("liveness", f"not whole {HEAL_MS / 1000:.0f} s after the faults: {self._why()}")
             )
+
+    def _elect(self) -> None:
+        """Elects a leader as an operator does whose cluster has no recovery of its own (KIP-966)."""
+        world = self.world
+        without = tuple(part.tp for part in world.image.partitions() if part.leader == NO_LEADER)
+        if without and world.all_unfenced() and self.final is None:
+            world.ask(min(world.brokers), ElectLeadersRequest(ElectionType.UNCLEAN, without, 5_000), 5_000)
+        world.at(world.now_ms + _OPERATOR_MS, self._elect)
 
     def drain(self) -> None:
         world, setup = self.world, self.setup
@@ -187,6 +205,7 @@ class Run:
         self._go(lambda: drainer.done, end_ms)
         if drainer.done:
             self.final = drainer.found
+            self._starts = {partition: start for partition, (start, _) in drainer.ends.items()}
         elif not self.found and setup.liveness:
             self._found(Violation("liveness", f"the final read did not end within {HEAL_MS / 1000:.0f} s"))
         self._replicas()
@@ -199,7 +218,8 @@ class Run:
             self._checker.at_rest()
             self._take_noticed()
         if not self.found and self.final is not None:
-            self.found += self.client_view.final(self.final)
+            deleted = {tp.partition: offset for tp, offset in self.driver.deleted.items()}
+            self.found += self.client_view.final(self.final, self._starts, deleted)
 
     # --- helpers -------------------------------------------------------------------------------------------
 

@@ -25,17 +25,18 @@ def search(
     runs: int,
     *,
     swarming: bool = False,
+    any_profile: bool = False,
     cpu_limit_s: float | None = None,
     unless: tuple[str, ...] = (),
 ) -> Search:
     """Run seeds ``setup.seed``, +1, +2, ... to the first violation, at most ``runs`` of them. ``swarming``:
-    each in the surroundings that its seed draws (``swarm``). ``unless``: a run that fails with these defects
-    alone, too, does not count."""
+    each in the surroundings that its seed draws (``swarm``), its profile too with ``any_profile``.
+    ``unless``: a run that fails with these defects alone, too, does not count."""
     total = Search()
     began = time.process_time()
     for at in range(runs):
         seeded = replace(setup, seed=setup.seed + at)
-        result = run(swarm(seeded) if swarming else seeded)
+        result = run(swarm(seeded, any_profile=any_profile) if swarming else seeded)
         total.runs += 1
         total.simulated_s += result.simulated_s
         total.cpu_s = time.process_time() - began

@@ -100,8 +100,11 @@ def varied(setup: Setup) -> Setup:
 
 
 def drawn_as(vary: str, setup: Setup) -> Setup:
-    """Returns what the seed draws beside its faults: ``vary`` or ``swarm``; empty: nothing."""
-    return swarm(setup) if vary == "swarm" else varied(setup) if vary else setup
+    """Returns what the seed draws beside its faults: ``vary``, ``swarm``, or ``swarm-any`` with its profile;
+    empty: nothing."""
+    if vary.startswith("swarm"):
+        return swarm(setup, any_profile=vary == "swarm-any")
+    return varied(setup) if vary else setup
 
 
 def run_one(setup: Setup) -> Row:

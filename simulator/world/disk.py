@@ -87,6 +87,8 @@ class Disk:
         """Other small files of the node, each replaced as a whole and synced, by name."""
         self.refuses: Callable[[TopicPartition], str] | None = None
         """Asked before each append; a reason: nothing of it is written."""
+        self.flush_fails = ""
+        """Why the next flush of a log fails, once."""
         self.slow_ms = 0.0
         """Every flush takes so much longer: a disk that works and is slow."""
         self.offline = ""
@@ -325,6 +327,7 @@ class Disk:
         if log.torn:
             _must_be_torn(log.torn)
             log.torn = b""
+        log.start = min(log.start, log.leo)  # as broker/storage: the start is durable, its records may not be
         log.synced = log.leo
         scanned: list[EpochEntry] = []
         for header, _ in log.batches:

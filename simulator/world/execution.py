@@ -134,6 +134,7 @@ class Execution(Transport):
             if node.core is not None:
                 # Observers see the disk as the effects left it first, and what a power cut takes a step
                 # later.
+                node.last_core = node.core
                 node.core, node.down, node.cut_rule = None, ending, None
                 heappush(self._queue, (self.now_ms, -self._numbers, self._end_of_cut, node, ending))
             return record
@@ -239,6 +240,9 @@ class Execution(Transport):
         tp, log, life = what
         if node.incarnation != life or node.disk.logs.get(tp) is not log or node.core is None:
             return None
+        if node.disk.flush_fails:
+            self._flush_failed(node, tp)
+            return None
         upto, again = node.disk.end_flush(node.disk.logs[tp])
         if again and node.disk.begin_flush(tp):
             self._flush_later(node, tp)
@@ -246,6 +250,13 @@ class Execution(Transport):
             node.inbox.append((ev.Flushed(tp, upto), None))
             return None
         return self._handle(node, ev.Flushed(tp, upto), "flushed")
+
+    def _flush_failed(self, node: SimServer, tp: TopicPartition) -> None:
+        """What was to be flushed stays unsynced, and may never be: the directory is used no more."""
+        reason, node.disk.flush_fails = node.disk.flush_fails, ""
+        if self.rules.switches.stops_on_disk_failure:
+            node.disk.offline = reason
+        self._put(node, ev.DiskFailed(tp, reason), None)
 
     def _write_snapshot(self, node: SimServer, effect: fx.WriteSnapshot) -> None:
         node.disk.begin_snapshot(effect)

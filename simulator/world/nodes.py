@@ -75,6 +75,8 @@ class SimNode:
 
     id: NodeId
     core: Any = None
+    last_core: Any = None
+    """Of the life that a ``cut_rule`` ended last."""
     incarnation: int = 0
     down: Down = "never"
     paused: bool = False
@@ -163,6 +165,8 @@ class WorldOptions:
     segment_bytes: int = 64_000
     max_skew: float = 0.0
     """Clocks run at rates within 1 +- this."""
+    wall_clock: bool = False
+    """Brokers know the time of day, so that they judge the times of records."""
     boot: bool = True
 
 

@@ -29,6 +29,8 @@ class Transport(Clock):
     def __init__(self, seed: int | str, network: NetworkOptions) -> None:
         super().__init__()
         self.network = network
+        self.wall_clock = False
+        """Brokers are told the time of day with each request."""
         self.cuts: dict[tuple[NodeId, NodeId], int] = {}
         """Ordered pairs that are cut, with how many times over."""
         self.lag: dict[tuple[NodeId, NodeId], float] = {}
@@ -155,7 +157,10 @@ class Transport(Clock):
             connection.slots.append(slot)
         node.requests[slot.request_id] = (connection, slot)
         client = self._nodes[message.source].name
-        self._put(node, ev.RequestReceived(slot.request_id, message.request, client, client), message)
+        clock_ms = self.now_ms if self.wall_clock else None
+        self._put(
+            node, ev.RequestReceived(slot.request_id, message.request, client, client, clock_ms), message
+        )
         self.steps += 1
         if not self.observers:
             return _RECEIVED

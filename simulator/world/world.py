@@ -87,6 +87,7 @@ class World(Processes):
         options = options or WorldOptions()
         super().__init__(seed, options, rules)
         self.seed = seed
+        self.wall_clock = options.wall_clock
         self._last_image = ClusterImage()
         self._looked_at = -2
         """End of the metadata that ``_unfenced`` is said of."""

@@ -26,6 +26,9 @@ class Mark(NamedTuple):
         return cls(header.base_offset, header.last_offset + 1, header.leader_epoch, header.crc)
 
     def is_in(self, log: SimLog) -> bool:
+        """Tells whether a log has the batch, or had it until its start moved past it."""
+        if self.base < log.start:
+            return True
         at = log.index_of(self.base)
         return at < len(log.batches) and Mark.of(log.batches[at]) == self
 

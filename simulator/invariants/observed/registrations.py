@@ -49,6 +49,8 @@ class Registrations(ObservedCluster):
 
     def _follow_metadata(self, seen: ObservedStep) -> None:
         controller = self.controller(seen.node)
+        if controller is None and seen.step.cut:
+            controller = self.world.controllers[seen.node].last_core  # it committed this, and then died
         if controller is None or controller.committed.metadata_offset <= self.metadata_offset:
             return
         before = self.metadata_offset
