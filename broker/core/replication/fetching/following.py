@@ -103,8 +103,12 @@ class Following:
             # That may be inside a batch of our own, which goes whole, too: so it is asked for again.
             if not self._ctx.rules.switches.takes_begun_batch:
                 return Outcome.IGNORED
-            replica.truncate(taken[0][0].base_offset, "inside a batch")
-            return Outcome.TRUNCATED
+            if replica.log.log_start < replica.log.leo:
+                replica.truncate(taken[0][0].base_offset, "inside a batch")
+                return Outcome.TRUNCATED
+            # The leader's log begins inside of this batch (DeleteRecords): nothing before our end can be had,
+            # so an empty log begins where the batch does (Kafka's UnexpectedAppendOffsetException).
+            replica.restart_at(taken[0][0].base_offset)
         if taken:
             replica.append(taken)
             size = sum(len(batch) for _, batch in taken)
