@@ -199,6 +199,7 @@ def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Cal
 @_of_setup("overlap", "Profile zk08: faults also while another one lasts.")
 @_of_setup("max_lossy", "Lossy faults at a time.  [default: MinISR - 1]", type=int)
 @_of_setup("unclean", "Unclean leader election.")
+@_of_setup("drills", "Ask the cluster, after the faults, for what is promised within a time.")
 @_of_setup("invariants", "Check state after every step.")
 @_of_setup("liveness")
 @_of_setup("tcp", "Without: messages are lost, doubled and overtaken too.")

@@ -87,6 +87,8 @@ class Setup:
     it."""
     unclean: bool = False
     """unclean.leader.election.enable."""
+    drills: bool = False
+    """After the faults, ask the whole cluster for what is promised within a time."""
     invariants: bool = True
     liveness: bool = True
     broker: tuple[tuple[str, Any], ...] = ()

@@ -105,6 +105,7 @@ def _further(base: Setup) -> Setup:
     return replace(
         base,
         load=base.load or load,
+        drills=True,
         broker=_beside(broker, base.broker),
         controller=_beside(controller, base.controller),
     )

@@ -37,6 +37,34 @@ def _search(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _drills(request: dict[str, Any]) -> dict[str, Any]:
+    """Every drill in a cluster that has had no fault, on a few seeds."""
+    from dataclasses import replace
+    from random import Random
+
+    from wrackline.simulator.drills.drill import do
+    from wrackline.simulator.drills.progress import LONG
+    from wrackline.simulator.drills.requests import SHORT
+    from wrackline.simulator.faults.setup import Setup
+    from wrackline.simulator.faults.swarm import swarm
+    from wrackline.simulator.run.session import Run
+
+    began, wanted = time.process_time(), request["drills"]
+    every = [each for each in (*SHORT, *LONG) if wanted == "all" or each.__name__ == wanted]
+    for seed in range(request["runs"]):
+        session = Run(replace(swarm(Setup(seed)), seconds=1.0, kinds=(), tcp=True))
+        for part in (session.boot, session.main, session.heal):
+            if not session.found:
+                part()
+        if not session.found:
+            do(session, every, Random(seed), session.setup.partitions)
+        if session.found:
+            first = session.found[0]
+            spent = round(time.process_time() - began, 1)
+            return {"runs": seed + 1, "cpu_s": spent, "oracle": first.oracle, "text": first.text}
+    return {"runs": request["runs"], "cpu_s": round(time.process_time() - began, 1), "oracle": ""}
+
+
 def _tests(request: dict[str, Any]) -> dict[str, Any]:
     import pytest
 
@@ -50,7 +78,8 @@ def main() -> None:
     request = json.loads(sys.argv[1])
     reach = install(request["file"], request["number"])
     try:
-        result = _tests(request) if request.get("tests") else _search(request)
+        made = _tests if request.get("tests") else _drills if request.get("drills") else _search
+        result = made(request)
     except Exception as error:  # noqa: BLE001 - a mutant that cannot even be imported is noticed by that
         result = {"runs": 0, "cpu_s": 0.0, "oracle": "import", "text": f"{type(error).__name__}: {error}"}
     print(json.dumps({**result, "reached": reach.reached}))

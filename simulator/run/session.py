@@ -20,6 +20,7 @@ from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
 from wrackline.simulator.clients.session_consumer import SessionConsumer
+from wrackline.simulator.drills.drill import drill
 from wrackline.simulator.faults.actions import actions
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.setup import TOPIC, Setup
@@ -169,7 +170,7 @@ class Run:
             self.upgrade.begin(setup.seconds * 1000)
         end_ms = world.now_ms + setup.seconds * 1000
         most = setup.steps
-        self._go(_never if most is None else lambda: world.steps >= most, end_ms)
+        self.go(_never if most is None else lambda: world.steps >= most, end_ms)
 
     def heal(self) -> None:
         """Faults stop, everybody is started; False-like outcome is a liveness violation."""
@@ -182,11 +183,19 @@ class Run:
         end_ms = world.now_ms + HEAL_MS
         if dict(self.setup.controller).get("unclean_recovery_strategy") is RecoveryStrategy.MANUAL:
             world.at(world.now_ms + _OPERATOR_MS, self._elect)
-        self._go(self._whole, end_ms)
-        if not self.found and not self._whole() and self.setup.liveness:
-            self._found(
+        self.go(self.is_whole, end_ms)
+        if not self.found and not self.is_whole() and self.setup.liveness:
+            self.find(
                 Violation("liveness", f"not whole {HEAL_MS / 1000:.0f} s after the faults: {self._why()}")
             )
+
+    def drill(self) -> None:
+        """What is promised within a time is asked for where nothing hinders it."""
+        if not self.setup.drills or self.world.zookeeper is not None or not self.setup.tcp:
+            return
+        self._say("phase", {"phase": "drill"})
+        for tp, offset in drill(self, self.setup.partitions).items():
+            self.driver.deleted[tp] = max(offset, self.driver.deleted.get(tp, 0))
 
     def _elect(self) -> None:
         """Elects a leader as an operator does whose cluster has no recovery of its own (KIP-966)."""
@@ -202,19 +211,19 @@ class Run:
         drainer = Drainer(900, self._surroundings)
         world.add_client(drainer)
         end_ms = world.now_ms + HEAL_MS
-        self._go(lambda: drainer.done, end_ms)
+        self.go(lambda: drainer.done, end_ms)
         if drainer.done:
             self.final = drainer.found
             self._starts = {partition: start for partition, (start, _) in drainer.ends.items()}
         elif not self.found and setup.liveness:
-            self._found(Violation("liveness", f"the final read did not end within {HEAL_MS / 1000:.0f} s"))
+            self.find(Violation("liveness", f"the final read did not end within {HEAL_MS / 1000:.0f} s"))
         self._replicas()
 
     def judge(self) -> None:
         self._look()
         if not self.found and self._checker is not None and self.setup.liveness:
             world = self.world
-            self._go(lambda: all(map(world.adds_up, self._watched)), world.now_ms + HEAL_MS)
+            self.go(lambda: all(map(world.adds_up, self._watched)), world.now_ms + HEAL_MS)
             self._checker.at_rest()
             self._take_noticed()
         if not self.found and self.final is not None:
@@ -223,7 +232,7 @@ class Run:
 
     # --- helpers -------------------------------------------------------------------------------------------
 
-    def _go(self, enough: Callable[[], bool], end_ms: float) -> None:
+    def go(self, enough: Callable[[], bool], end_ms: float) -> None:
         world, events = self.world, self.history.events
         step = world.step
         while not self.found and world.now_ms < end_ms and not enough():
@@ -247,12 +256,12 @@ class Run:
         """Looks at the new rows of the history."""
         self._rows = len(self.history.events)
         for violation in self.client_view.look(self.history.events):
-            self._found(violation)
+            self.find(violation)
 
-    def _found(self, violation: Violation) -> None:
+    def find(self, violation: Violation) -> None:
         self.found.append(replace(violation, at_ms=self.world.now_ms, step=self.world.steps))
 
-    def _whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Everybody is up and unfenced, every ISR is full, every replica has everything, nothing is under
         way: what an idempotent producer has acknowledged after the final read asked for the end is not in
         it."""
@@ -339,14 +348,14 @@ def run(
     hashed = Digest() if digest else None
     world.observers += [observer for observer in (lines, hashed, traces) if observer is not None]
     try:
-        for part in (session.boot, session.main, session.heal, session.drain):
+        for part in (session.boot, session.main, session.heal, session.drill, session.drain):
             if not session.found:
                 part()
         session.judge()
     except SimulationError as error:
-        session._found(Violation("simulation", str(error)))
+        session.find(Violation("simulation", str(error)))
     except Exception as bug:  # noqa: BLE001 - the one supervisor: whatever a core raises is a finding, as a crash is
-        session._found(Violation("crash", f"{type(bug).__name__}: {bug} ({_place(bug)})"))
+        session.find(Violation("crash", f"{type(bug).__name__}: {bug} ({_place(bug)})"))
     result = session.found
     return Result(
         setup,

@@ -1,0 +1,45 @@
+"""Drills: after the faults, in a cluster that is whole, what Kafka promises in a bounded time is asked for.
+
+Under random faults a promise of progress can hardly be judged: something may always have hindered it. So a
+run of a swarm ends with some drills in a cluster that nothing hinders. Each does one thing to it (a broker
+falls silent, a follower lags, a leader stops, a request comes too late) and looks at what must follow, not
+too soon and not too late. The bounds are the settings of the nodes and some slack for the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from wrackline.broker.model.types import TopicPartition
+from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
+from wrackline.simulator.drills.progress import LONG
+from wrackline.simulator.drills.requests import SHORT
+from wrackline.simulator.faults.setup import TOPIC
+
+_SHORT_DRILLS = 4
+
+
+def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
+    """Does one long drill and some short ones, drawn by the seed. Returns the log starts that were asked
+    for."""
+    draw = Random(f"{session.setup.seed}/drills")
+    chosen = [*draw.sample(SHORT, _SHORT_DRILLS), draw.choice(LONG)]
+    draw.shuffle(chosen)
+    return do(session, chosen, draw, partitions)
+
+
+def do(session: Session, drills: Sequence[Drill], draw: Random, partitions: int) -> dict[TopicPartition, int]:
+    """Does these drills, up to the first that finds something."""
+    ground = Ground(session, draw)
+    try:
+        for each in drills:
+            ground.tp = TopicPartition(TOPIC, draw.randrange(partitions))
+            ground.name = each.__name__.replace("_", " ")
+            session.world.say(f"drill: {ground.name}")
+            ground.settle()
+            each(ground)
+            ground.whole()
+    except Over:
+        pass
+    return ground.deleted

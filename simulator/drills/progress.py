@@ -1,0 +1,258 @@
+"""Drills of seconds: somebody fails, stops, lags or moves, and the cluster goes on in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.model.messages.admin import (
+    AlterPartitionReassignmentsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    Reassignment,
+)
+from wrackline.broker.model.types import NO_LEADER, NodeId
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
+from wrackline.simulator.faults.setup import TOPIC
+
+LONG: list[Drill] = []
+"""A run does one of them."""
+
+
+def _long(drill: Drill) -> Drill:
+    LONG.append(drill)
+    return drill
+
+
+@_long
+def silent_broker(ground: Ground) -> None:
+    """A broker falls silent: it is fenced when its session ends, its partitions are led by others at once,
+    and it is back in every ISR soon after it speaks again."""
+    node = ground.draw.choice(sorted(ground.world.brokers))
+    with _silence(ground, ground.draw.choice(("kill", "pause", "cut")), node):
+        took_ms = ground.must(
+            f"node {node} fenced",
+            lambda: ground.fenced(node),
+            ground.session_ms + ground.heartbeat_ms + SLACK_MS,
+        )
+        if took_ms < ground.session_ms - ground.heartbeat_ms - SLACK_MS:
+            ground.fail(f"node {node} was fenced {took_ms:.0f} ms after its silence began: too early")
+        for image in ground.partitions:
+            others = [other for other in image.replicas if other != node]
+            if image.leader == node or (image.leader == NO_LEADER and len(others) > 0):
+                ground.fail(
+                    f"{image.tp} is led by {image.leader}, with ISR {image.isr}; node {node} is fenced"
+                )
+            if node in image.isr:
+                ground.fail(f"node {node} is fenced, and in the ISR of {image.tp}: {image.isr}")
+        left = [each for each in ground.image.isr if each != node]
+        if len(left) >= ground.min_isr:
+            ground.rest(SLACK_MS)
+            ground.expect("the answer to acks=all", ground.sent(ground.image.leader).error, ErrorCode.none)
+    ground.whole()
+
+
+@contextmanager
+def _silence(ground: Ground, how: str, node: NodeId) -> Iterator[None]:
+    world = ground.world
+    match how:
+        case "kill":
+            world.kill(node)
+            yield
+            world.start(node)
+        case "pause":
+            world.pause(node)
+            yield
+            world.resume(node)
+        case _:
+            for controller in world.controllers:
+                world.cut(node, controller)
+            yield
+            for controller in world.controllers:
+                world.mend(node, controller)
+
+
+@_long
+def laggard(ground: Ground) -> None:
+    """A follower does not fetch: records wait for it as long as it is in the ISR; it leaves within its time
+    and half of it more, not before; and it is back when it has caught up."""
+    world, leader = ground.world, ground.image.leader
+    if len(ground.image.isr) < 2:
+        return
+    node = ground.draw.choice(ground.followers())
+    ground.rest(ground.fetch_ms + SLACK_MS)
+    hold = world.hold(lambda message: message.name == "FetchRequest" and message.source == node)
+    answer = ground.send(leader, timeout_ms=60_000)
+    limit_ms = 1.5 * ground.lag_ms + 2 * SLACK_MS
+    took_ms = ground.must(f"node {node} out of the ISR", lambda: node not in ground.image.isr, limit_ms)
+    if took_ms < ground.lag_ms - ground.fetch_ms - SLACK_MS:
+        ground.fail(f"node {node} left the ISR after {took_ms:.0f} ms: too early")
+    if len(ground.image.isr) >= ground.min_isr:
+        ground.must("the waiting record acknowledged", lambda: answer() is not None, 4 * SLACK_MS)
+        ground.expect("the answer to the waiting record", answer().error, ErrorCode.none)
+        ground.expect("the answer to acks=all", ground.sent(leader).error, ErrorCode.none)
+    else:
+        ground.must("the waiting record refused", lambda: answer() is not None, 61_000)
+        ground.expect(
+            "the answer with too small an ISR", ground.sent(leader).error, ErrorCode.not_enough_replicas
+        )
+        ground.expect("the answer to acks=1", ground.sent(leader, acks=1).error, ErrorCode.none)
+    ground.expect("the leader after an ISR has shrunk", ground.image.leader, leader)
+    world.release(hold)
+    ground.must(
+        f"node {node} back in the ISR", lambda: node in ground.image.isr, 4 * ground.fetch_ms + 4 * SLACK_MS
+    )
+    ground.whole()
+
+
+@_long
+def controlled_shutdown(ground: Ground) -> None:
+    """A leader stops: others lead before it is gone, no partition is without a leader for a moment, and the
+    preferred replica leads again when somebody asks for that."""
+    world, node = ground.world, ground.image.leader
+    led = [image.tp for image in ground.partitions if image.leader == node and len(image.isr) > 1]
+    epochs = {image.tp: image.leader_epoch for image in ground.partitions}
+    world.clean_stop(node)
+
+    def gone() -> bool:
+        for tp in led:
+            image = world.image.partition(tp)
+            if image is not None and image.leader == NO_LEADER:
+                ground.fail(f"{tp} has no leader while node {node} stops, its ISR is {image.isr}")
+        return not world.brokers[node].up
+
+    ground.must(f"node {node} stopped", gone, 4_000 + 4 * ground.heartbeat_ms)
+    ground.expect(f"the end of node {node}", world.brokers[node].down, "clean")
+    for tp in led:
+        image = world.image.partition(tp)
+        assert image is not None
+        if image.leader == node or node in image.isr:
+            ground.fail(f"{tp} is led by {image.leader} with ISR {image.isr}; node {node} has stopped")
+        ground.expect(f"the leader epoch of {tp}", image.leader_epoch, epochs[tp] + 1)
+    if len(ground.image.isr) >= ground.min_isr:
+        ground.must("the new leader to know", lambda: _leads(ground, ground.image.leader), 4 * SLACK_MS)
+        ground.expect("the answer to acks=all", ground.sent(ground.image.leader).error, ErrorCode.none)
+    world.start(node)
+    ground.whole()
+    preferred = ground.image.replicas[0]
+    request = ElectLeadersRequest(ElectionType.PREFERRED, (ground.tp,), ANSWER_MS)
+    ground.ask(ground.draw.choice(sorted(world.brokers)), request)
+    ground.must(f"the preferred leader {preferred}", lambda: ground.image.leader == preferred, 2 * SLACK_MS)
+    ground.must("the preferred leader to know", lambda: _leads(ground, preferred), 4 * SLACK_MS)
+    ground.whole()
+
+
+def _leads(ground: Ground, node: NodeId) -> bool:
+    replica = ground.replica(node)
+    return replica is not None and replica.leader is not None
+
+
+@_long
+def quorum(ground: Ground) -> None:
+    """The active controller dies: another is elected, once; one that was away does not disturb it, nor does
+    one that comes back."""
+    world = ground.world
+    if len(world.controllers) < 3:
+        return
+    first, before = _office(ground)
+    election_ms = 2 * ground.controller.get("quorum_election_timeout_ms", 1_000)
+    fetch_ms = ground.controller.get("quorum_fetch_timeout_ms", 2_000)
+    world.kill(first)
+
+    def another() -> bool:
+        active = world.active_controller()
+        return active is not None and active.id != first
+
+    ground.must("another controller", another, fetch_ms + 3 * election_ms + 2_000)
+    second, epoch = _office(ground)
+    if epoch <= before:
+        ground.fail(f"controller {second} is active in epoch {epoch}, after one in {before}")
+    world.start(first)
+    ground.rest(1.5 * fetch_ms)
+    away = next(node for node in world.controllers if node not in (first, second))
+    others = [*world.brokers, *(node for node in world.controllers if node != away)]
+    for node in others:
+        world.cut(away, node)
+    ground.rest(1.5 * fetch_ms + election_ms)
+    for node in others:
+        world.mend(away, node)
+    ground.rest(fetch_ms)
+    ground.expect("the active controller and its epoch", _office(ground), (second, epoch))
+    ground.whole()
+
+
+def _office(ground: Ground) -> tuple[NodeId, int]:
+    """The active controller and its epoch; (-1, -1): there is none."""
+    active = ground.world.active_controller()
+    return (-1, -1) if active is None or active.core is None else (active.id, active.core.raft.epoch)
+
+
+@_long
+def rest(ground: Ground) -> None:
+    """Nothing is done: nothing changes, and every replica knows what is committed."""
+    world = ground.world
+    for image in ground.partitions:
+        ground.tp = image.tp
+        if image.tp.topic == TOPIC:
+            ground.sent(image.leader, count=2)
+    active = world.active_controller()
+    before = {
+        image.tp: (image.leader, image.leader_epoch, image.partition_epoch) for image in ground.partitions
+    }
+    ground.rest(max(1.6 * ground.lag_ms, 1.5 * ground.session_ms, 3 * ground.fetch_ms) + SLACK_MS)
+    after = {
+        image.tp: (image.leader, image.leader_epoch, image.partition_epoch) for image in ground.partitions
+    }
+    if "leader_imbalance_check_interval_ms" not in ground.controller:
+        ground.expect("leader and epochs of each partition", after, before)
+    ground.expect("the active controller", world.active_controller(), active)
+    ground.whole(within_ms=1)
+
+
+@_long
+def reassignment(ground: Ground) -> None:
+    """Replicas move to exactly those that were asked for, in that order; the others delete their logs."""
+    world, old = ground.world, ground.image.replicas
+    brokers = sorted(world.brokers)
+    target = tuple(ground.draw.sample(brokers, len(old)))
+    request = AlterPartitionReassignmentsRequest((Reassignment(ground.tp, target),), ANSWER_MS)
+    answer = ground.ask(ground.draw.choice(brokers), request)
+    ground.expect(
+        "the error of the reassignment", [each.error for each in answer.partitions], [ErrorCode.none]
+    )
+
+    def done() -> bool:
+        image = ground.image
+        settled = image.replicas == target and not image.adding and not image.removing
+        return settled and set(image.isr) == set(target) and image.leader in target
+
+    ground.must(f"{ground.tp} on {target}", done, ground.rejoin_ms + 3_000)
+    gone = [node for node in old if node not in target]
+    ground.must(
+        f"the log of {ground.tp} deleted on {gone}",
+        lambda: all(ground.tp not in world.brokers[node].disk.logs for node in gone),
+        ground.rejoin_ms,
+    )
+    ground.whole()
+
+
+@_long
+def restart_of_all(ground: Ground) -> None:
+    """Every broker stops at once, in one way or another, and nothing is missing when they are back."""
+    world = ground.world
+    how = ground.draw.choice(("clean", "kill"))
+    ground.sent(ground.image.leader, count=3)
+    for node in world.brokers:
+        if how == "clean":
+            world.clean_stop(node)
+        else:
+            world.kill(node)
+    if how == "clean":
+        ground.must(
+            "every broker stopped", lambda: not any(each.up for each in world.brokers.values()), 15_000
+        )
+    for node in world.brokers:
+        world.start(node)
+    ground.whole(within_ms=ground.rejoin_ms + 3 * ground.session_ms + 10_000)

@@ -1,0 +1,315 @@
+"""Drills of milliseconds: requests that come too late, from the wrong side, or twice, and their answers."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.model.messages.admin import (
+    AlteredResource,
+    AlterOp,
+    ConfigChange,
+    IncrementalAlterConfigsRequest,
+    Resource,
+)
+from wrackline.broker.model.messages.controller import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+)
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.model.messages.requests import (
+    EARLIEST,
+    LATEST,
+    DeleteRecordsRequest,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResult,
+)
+from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.history.model import UNKNOWN, Record, Type
+from wrackline.simulator.clients.batches import decode, encode
+from wrackline.simulator.drills.ground import ANSWER_MS, Drill, Ground
+
+SHORT: list[Drill] = []
+"""A run does several of them."""
+
+
+def _short(drill: Drill) -> Drill:
+    SHORT.append(drill)
+    return drill
+
+
+@_short
+def late_proposals(ground: Ground) -> None:
+    """A proposal of an ISR that rests on something old, or comes from somebody else, changes nothing."""
+    world, image = ground.world, ground.image
+    active = world.active_controller()
+    if active is None or len(image.isr) < 2:
+        return
+    epochs = {node: world.image.brokers[node].epoch for node in world.brokers}
+    isr = tuple((node, epochs[node]) for node in image.isr if node != image.isr[-1] or node == image.leader)
+
+    def proposed(sender: NodeId, broker_epoch: int, leader_epoch: int, partition_epoch: int) -> ErrorCode:
+        item = AlterPartitionItem(ground.tp, image.topic_id, leader_epoch, partition_epoch, isr)
+        answer = ground.ask(active.id, AlterPartitionRequest(sender, broker_epoch, (item,)))
+        error: ErrorCode = answer.error
+        return error if error is not ErrorCode.none else answer.partitions[0].error
+
+    leader, epoch, partition_epoch = image.leader, image.leader_epoch, image.partition_epoch
+    other = next(node for node in image.isr if node != leader)
+    cases = (
+        ("an old partition epoch", (leader, epochs[leader], epoch, partition_epoch - 1)),
+        ("an old leader epoch", (leader, epochs[leader], epoch - 1, partition_epoch)),
+        ("an old broker epoch", (leader, epochs[leader] - 1, epoch, partition_epoch)),
+        ("a broker that does not lead", (other, epochs[other], epoch, partition_epoch)),
+        ("a partition epoch of the future", (leader, epochs[leader], epoch, partition_epoch + 5)),
+    )
+    for what, case in cases:
+        if proposed(*case) is ErrorCode.none:
+            ground.fail(f"a proposal with {what} was accepted")
+        ground.expect(f"{ground.tp} after a proposal with {what}", ground.image, image)
+
+
+@_short
+def late_heartbeats(ground: Ground) -> None:
+    """A heartbeat of a former life is refused, and keeps nobody's session."""
+    active = ground.world.active_controller()
+    node = ground.draw.choice(sorted(ground.world.brokers))
+    if active is None:
+        return
+    epoch = ground.world.image.brokers[node].epoch
+    beat = BrokerHeartbeatRequest(node, epoch - 1, 0, False, ground.draw.random() < 0.5)
+    ground.expect(
+        "the answer to a late heartbeat", ground.ask(active.id, beat).error, ErrorCode.stale_broker_epoch
+    )
+    ground.rest(50)
+    known = ground.world.image.brokers[node]
+    ground.expect(
+        "its broker", (known.epoch, known.fenced, known.in_controlled_shutdown), (epoch, False, False)
+    )
+
+
+@_short
+def late_fetches(ground: Ground) -> None:
+    """A fetch of a former life, or of a replica that is none, moves nothing; nor may a request that names
+    another leader epoch be served."""
+    image, leader = ground.image, ground.image.leader
+    replica = ground.replica(leader)
+    if replica is None or replica.leader is None:
+        return
+    end = replica.log.leo
+    for name, epoch, error in (
+        ("an old leader epoch", image.leader_epoch - 1, ErrorCode.fenced_leader_epoch),
+        ("a leader epoch of the future", image.leader_epoch + 1, ErrorCode.unknown_leader_epoch),
+    ):
+        if epoch >= 0:
+            ground.expect(f"the answer to a fetch with {name}", ground.fetch(leader, end, epoch).error, error)
+    ground.expect("a fetch past the end", ground.fetch(leader, end + 1).error, ErrorCode.offset_out_of_range)
+    if image.isr != image.replicas and set(image.isr) != set(image.replicas):
+        return
+    follower = ground.draw.choice(ground.followers() or [leader])
+    if follower == leader:
+        return
+    state = replica.leading.followers[follower]
+    before = state.leo, state.broker_epoch, replica.high_watermark, replica.leading.isr
+    former = ground.world.image.brokers[follower].epoch - 1
+    for who, broker_epoch, what in (
+        (follower, former, "a former life"),
+        (next((n for n in ground.world.brokers if n not in image.replicas), leader), -1, "no replica"),
+    ):
+        result = ground.fetch(leader, 0, image.leader_epoch, who, broker_epoch=broker_epoch)
+        if result.error is ErrorCode.none:
+            ground.fail(f"a fetch of {what} was served")
+        after = state.leo, state.broker_epoch, replica.high_watermark, replica.leading.isr
+        if state is replica.leading.followers.get(follower) and after[0] < before[0]:
+            ground.fail(f"a fetch of {what} moved follower {follower} from {before[0]} to {after[0]}")
+
+
+@_short
+def followers_answer_nobody(ground: Ground) -> None:
+    """Who does not lead serves no client."""
+    node = ground.draw.choice(ground.followers() or [0])
+    if node == 0:
+        return
+    ground.expect(
+        "a follower's answer to a fetch", ground.fetch(node, 0).error, ErrorCode.not_leader_or_follower
+    )
+    result = ground.sent(node)
+    ground.expect("a follower's answer to a produce", result.error, ErrorCode.not_leader_or_follower)
+    answer = ground.ask(node, ListOffsetsRequest((ListOffsetsPartition(ground.tp, LATEST),)))
+    error = answer.partitions[0].error
+    ground.expect("a follower's answer to ListOffsets", error, ErrorCode.not_leader_or_follower)
+
+
+@_short
+def deletion_of_records(ground: Ground) -> None:
+    """DeleteRecords is answered when every replica has followed; nothing below is read again."""
+    leader = ground.image.leader
+    end = ground.sent(leader, count=4).base_offset + 4
+    begin = ground.offset(leader, EARLIEST)
+    offset = ground.draw.randint(begin, end)
+    ground.deleted[ground.tp] = max(offset, ground.deleted.get(ground.tp, 0))
+    answer = ground.ask(leader, DeleteRecordsRequest(((ground.tp, offset),), ANSWER_MS)).partitions[0]
+    ground.expect(
+        "the answer to DeleteRecords", (answer.error, answer.low_watermark), (ErrorCode.none, offset)
+    )
+    for node in ground.image.replicas:
+        ground.expect(f"the log start of node {node}", ground.replica(node).log.log_start, offset)
+    ground.expect("the earliest offset", ground.offset(leader, EARLIEST), offset)
+    if offset > begin:
+        error = ground.fetch(leader, offset - 1).error
+        ground.expect("a fetch below the log start", error, ErrorCode.offset_out_of_range)
+    answer = ground.ask(leader, DeleteRecordsRequest(((ground.tp, end + 9),), ANSWER_MS)).partitions[0]
+    ground.expect("DeleteRecords past the end", answer.error, ErrorCode.offset_out_of_range)
+    answer = ground.ask(leader, DeleteRecordsRequest(((ground.tp, begin),), ANSWER_MS)).partitions[0]
+    ground.expect("the earliest offset after an older request", ground.offset(leader, EARLIEST), offset)
+
+
+@_short
+def sequences(ground: Ground) -> None:
+    """An idempotent batch is stored once, whoever leads; a gap, and an older epoch, are refused."""
+    leader, producer = ground.image.leader, 7_000_000 + ground.draw.randrange(1_000_000)
+    first = ground.draw.choice((0, 5, 2**31 - 2))
+
+    def produced(node: NodeId, sequence: int, epoch: int = 3) -> tuple[ErrorCode, int]:
+        """Two records; the same ones under the same sequence."""
+        sequence %= 2**31
+        values = batches.get((sequence, epoch)) or ground.values(2)
+        batches[sequence, epoch] = values
+        data = encode(values, 0, (producer, epoch, sequence))
+        request = ProduceRequest(-1, 3_000, (ProducePartition(ground.tp, data),))
+        ground.record(Type.INVOKE, tuple(Record(ground.tp.partition, UNKNOWN, value) for value in values))
+        result: ProduceResult = ground.ask(node, request).partitions[0]
+        ground.answered(result, values, -1)
+        return result.error, result.base_offset
+
+    batches: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    good = produced(leader, first)
+    ground.expect("the first batch of a producer", good[0], ErrorCode.none)
+    for step in range(1, 4):
+        ground.expect(
+            "the next batch", produced(leader, first + 2 * step), (ErrorCode.none, good[1] + 2 * step)
+        )
+    ground.expect("a batch sent again", produced(leader, first), good)
+    gap = produced(leader, first + 10)[0]
+    ground.expect("a batch after a gap", gap, ErrorCode.out_of_order_sequence_number)
+    old = produced(leader, first + 8, epoch=2)[0]
+    ground.expect("a batch of an older epoch", old, ErrorCode.invalid_producer_epoch)
+    later = produced(leader, 4, epoch=4)[0]
+    ground.expect("a new epoch that does not begin at 0", later, ErrorCode.out_of_order_sequence_number)
+    ground.expect("a new epoch", produced(leader, 0, epoch=4), (ErrorCode.none, good[1] + 8))
+
+
+@_short
+def fetch_session(ground: Ground) -> None:
+    """A session tells what is new, once; a wrong epoch or id is refused."""
+    leader = ground.image.leader
+    end = ground.sent(leader).base_offset + 1
+    part = FetchPartition(ground.tp, end - 1, 100_000)
+
+    def fetched(*parts: FetchPartition, session: int, epoch: int) -> FetchResponse:
+        request = FetchRequest(0, 0, 200_000, parts, session_id=session, session_epoch=epoch)
+        answer: FetchResponse = ground.ask(leader, request)
+        return answer
+
+    full = fetched(part, session=0, epoch=0)
+    records = full.partitions[0].records
+    if not isinstance(records, bytes) or not decode(records, ground.tp.partition, end - 1):
+        ground.fail("the first fetch of a session did not bring the last record")
+    if "max_incremental_fetch_session_cache_slots" in ground.broker:
+        return  # a replica may take its place at any time
+    if not full.session_id:
+        ground.fail("no session was made, and there is room for a thousand")
+    ask_on = FetchPartition(ground.tp, end, 100_000)
+    ground.expect("news at the end", fetched(ask_on, session=full.session_id, epoch=1).error, ErrorCode.none)
+    again = fetched(session=full.session_id, epoch=2)
+    ground.expect("news when nothing is new", (again.error, again.partitions), (ErrorCode.none, ()))
+    ground.sent(leader)
+    news = fetched(session=full.session_id, epoch=3)
+    ground.expect("the partitions that have news", [each.tp for each in news.partitions], [ground.tp])
+    wrong = fetched(session=full.session_id, epoch=9).error
+    ground.expect("a wrong epoch", wrong, ErrorCode.invalid_fetch_session_epoch)
+    strange = fetched(session=full.session_id + 77, epoch=1).error
+    ground.expect("a strange session", strange, ErrorCode.fetch_session_id_not_found)
+
+
+@_short
+def life_of_a_topic(ground: Ground) -> None:
+    """A topic is made as asked. Deleted, nothing of it is left; made again, it is empty."""
+    world, draw = ground.world, ground.draw
+    name = "drill"
+    for _ in range(2):
+        partitions, factor = draw.randint(1, 3), draw.randint(1, len(world.brokers))
+        topic = NewTopic(name, partitions, factor)
+        made = ground.ask(draw.choice(sorted(world.brokers)), CreateTopicsRequest((topic,), ANSWER_MS))
+        ground.expect("the answer to CreateTopics", made.topics[0].error, ErrorCode.none)
+        twice = ground.ask(min(world.brokers), CreateTopicsRequest((topic,), ANSWER_MS)).topics[0].error
+        ground.expect("a topic made twice", twice, ErrorCode.topic_already_exists)
+        tps = [TopicPartition(name, number) for number in range(partitions)]
+        images = [world.image.partition(tp) for tp in tps]
+        for image in images:
+            if image is None or len(set(image.replicas)) != factor or set(image.isr) != set(image.replicas):
+                ground.fail(f"{partitions} partitions of {factor} replicas were asked for, one is {image}")
+        ground.must("every replica of the topic", lambda tps=tps: _made(ground, tps), 2_000)  # type: ignore[misc]
+        before, ground.tp = ground.tp, tps[-1]
+        result = ground.sent(ground.image.leader, acks=1)
+        ground.expect("the first offset of a topic", (result.error, result.base_offset), (ErrorCode.none, 0))
+        ground.tp = before
+        gone = ground.ask(draw.choice(sorted(world.brokers)), DeleteTopicsRequest((name,), ANSWER_MS))
+        ground.expect("the answer to DeleteTopics", gone.topics[0].error, ErrorCode.none)
+        ground.must("every log of the topic deleted", lambda tps=tps: not _kept(ground, tps), 3_000)  # type: ignore[misc]
+    for topic, error in (
+        (NewTopic(name, 1, len(world.brokers) + 1), ErrorCode.invalid_replication_factor),
+        (NewTopic(name, 0, 1), ErrorCode.invalid_partitions),
+        (NewTopic("a/b", 1, 1), ErrorCode.invalid_topic_exception),
+    ):
+        refused = ground.ask(min(world.brokers), CreateTopicsRequest((topic,), ANSWER_MS)).topics[0].error
+        ground.expect(f"the answer to {topic}", refused, error)
+
+
+def _made(ground: Ground, tps: list[TopicPartition]) -> bool:
+    images = [ground.world.image.partition(tp) for tp in tps]
+    return all(
+        image is not None
+        and (core := ground.world.brokers[node].core) is not None
+        and core.replica(image.tp) is not None
+        for image in images
+        for node in (image.replicas if image is not None else (0,))
+    )
+
+
+def _kept(ground: Ground, tps: list[TopicPartition]) -> bool:
+    return any(tp in server.disk.logs for tp in tps for server in ground.world.brokers.values())
+
+
+@_short
+def too_small_isr(ground: Ground) -> None:
+    """min.insync.replicas above the ISR refuses acks=all before anything is appended, and nothing else."""
+    leader, was = ground.image.leader, ground.world.image.min_isr(ground.tp)
+    need = len(ground.image.isr) + 1
+
+    def setting(count: int) -> None:
+        change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
+        resource = AlteredResource(Resource(2, ground.tp.topic), (change,))
+        answer = ground.ask(min(ground.world.brokers), IncrementalAlterConfigsRequest((resource,)))
+        ground.expect("the answer to a setting", [each.error for each in answer.resources], [ErrorCode.none])
+        ground.must("the leader to know", lambda: ground.replica(leader).min_isr == count, 1_500)
+
+    if need > len(ground.image.replicas):
+        need = len(ground.image.replicas)
+    before = ground.replica(leader).log.leo
+    setting(need)
+    result = ground.sent(leader)
+    enough = need <= len(ground.image.isr)
+    right = ErrorCode.none if enough else ErrorCode.not_enough_replicas
+    ground.expect(f"acks=all, {need} needed", result.error, right)
+    if not enough:
+        ground.expect("the end of the log after a refusal", ground.replica(leader).log.leo, before)
+    setting(was)
+    ground.expect("acks=all as before", ground.sent(leader).error, ErrorCode.none)
