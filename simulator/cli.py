@@ -26,6 +26,7 @@ from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind
 from wrackline.simulator.faults.replayed import as_recorded
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.headings import HEADINGS, with_headings
+from wrackline.simulator.mutants.command import command as mutants
 from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import Result, run
 from wrackline.simulator.search.kill_table import command as kill_table
@@ -268,6 +269,7 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:
 
 simulate.add_command(kill_table)
 simulate.add_command(eras)
+simulate.add_command(mutants)
 
 
 def _setup(options: Mapping[str, Any]) -> Setup:

@@ -8,15 +8,22 @@ from contextlib import contextmanager
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages.admin import (
+    AlteredResource,
+    AlterOp,
     AlterPartitionReassignmentsRequest,
+    ConfigChange,
     ElectionType,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     Reassignment,
+    Resource,
 )
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 from wrackline.simulator.faults.setup import TOPIC
 
+_TOPIC_RESOURCE = 2
+"""The resource type, in Kafka's numbers."""
 LONG: list[Drill] = []
 """A run does one of them."""
 
@@ -256,3 +263,33 @@ def restart_of_all(ground: Ground) -> None:
     for node in world.brokers:
         world.start(node)
     ground.whole(within_ms=ground.rejoin_ms + 3 * ground.session_ms + 10_000)
+
+
+@_long
+def too_small_isr(ground: Ground) -> None:
+    """min.insync.replicas above the ISR refuses acks=all before anything is appended, and nothing else."""
+    world, leader, was = ground.world, ground.image.leader, ground.min_isr
+    node = ground.draw.choice(ground.followers())
+    world.kill(node)
+    ground.must(
+        f"node {node} out of the ISR",
+        lambda: node not in ground.image.isr,
+        ground.session_ms + ground.heartbeat_ms + SLACK_MS,
+    )
+    _set_min_isr(ground, leader, len(ground.image.isr) + 1)
+    before = ground.replica(leader).log.leo
+    ground.expect("acks=all, one too few", ground.sent(leader).error, ErrorCode.not_enough_replicas)
+    ground.expect("the end of the log after a refusal", ground.replica(leader).log.leo, before)
+    ground.expect("acks=1", ground.sent(leader, acks=1).error, ErrorCode.none)
+    _set_min_isr(ground, leader, was)
+    world.start(node)
+    ground.whole()
+    ground.expect("acks=all as before", ground.sent(leader).error, ErrorCode.none)
+
+
+def _set_min_isr(ground: Ground, leader: NodeId, count: int) -> None:
+    change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
+    resource = AlteredResource(Resource(_TOPIC_RESOURCE, ground.tp.topic), (change,))
+    answer = ground.ask(leader, IncrementalAlterConfigsRequest((resource,)))
+    ground.expect("the answer to a setting", [each.error for each in answer.resources], [ErrorCode.none])
+    ground.must("the leader to know", lambda: ground.replica(leader).min_isr == count, 1_500)

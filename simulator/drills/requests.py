@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.messages.admin import (
-    AlteredResource,
-    AlterOp,
-    ConfigChange,
-    IncrementalAlterConfigsRequest,
-    Resource,
-)
 from wrackline.broker.model.messages.controller import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -24,6 +17,7 @@ from wrackline.broker.model.messages.requests import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    InitProducerIdRequest,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ProducePartition,
@@ -207,6 +201,18 @@ def sequences(ground: Ground) -> None:
 
 
 @_short
+def producer_ids(ground: Ground) -> None:
+    """Every broker gives out producer ids, and no id twice."""
+    ids = []
+    for node in (*ground.world.brokers, *ground.world.brokers):
+        answer = ground.ask(node, InitProducerIdRequest())
+        ground.expect(f"the error of InitProducerId at node {node}", answer.error, ErrorCode.none)
+        ids.append(answer.producer_id)
+    if len(set(ids)) < len(ids):
+        ground.fail(f"producer ids {ids} were given out")
+
+
+@_short
 def fetch_session(ground: Ground) -> None:
     """A session tells what is new, once; a wrong epoch or id is refused."""
     leader = ground.image.leader
@@ -286,30 +292,3 @@ def _made(ground: Ground, tps: list[TopicPartition]) -> bool:
 
 def _kept(ground: Ground, tps: list[TopicPartition]) -> bool:
     return any(tp in server.disk.logs for tp in tps for server in ground.world.brokers.values())
-
-
-@_short
-def too_small_isr(ground: Ground) -> None:
-    """min.insync.replicas above the ISR refuses acks=all before anything is appended, and nothing else."""
-    leader, was = ground.image.leader, ground.world.image.min_isr(ground.tp)
-    need = len(ground.image.isr) + 1
-
-    def setting(count: int) -> None:
-        change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
-        resource = AlteredResource(Resource(2, ground.tp.topic), (change,))
-        answer = ground.ask(min(ground.world.brokers), IncrementalAlterConfigsRequest((resource,)))
-        ground.expect("the answer to a setting", [each.error for each in answer.resources], [ErrorCode.none])
-        ground.must("the leader to know", lambda: ground.replica(leader).min_isr == count, 1_500)
-
-    if need > len(ground.image.replicas):
-        need = len(ground.image.replicas)
-    before = ground.replica(leader).log.leo
-    setting(need)
-    result = ground.sent(leader)
-    enough = need <= len(ground.image.isr)
-    right = ErrorCode.none if enough else ErrorCode.not_enough_replicas
-    ground.expect(f"acks=all, {need} needed", result.error, right)
-    if not enough:
-        ground.expect("the end of the log after a refusal", ground.replica(leader).log.leo, before)
-    setting(was)
-    ground.expect("acks=all as before", ground.sent(leader).error, ErrorCode.none)

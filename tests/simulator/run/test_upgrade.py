@@ -8,7 +8,6 @@ from wrackline.broker.model.messages.admin import FeatureUpdate, UpdateFeaturesR
 from wrackline.broker.model.metadata.features import METADATA_VERSION, WITH_ELR
 from wrackline.broker.rules.placement.features import ClusterLevels, FeatureRules
 from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.run import run
 from wrackline.simulator.run.session import Run
 
@@ -20,13 +19,6 @@ def seeded(seed: int) -> Setup:
 @pytest.mark.parametrize("seed", range(2))
 def test_nothing_is_lost_on_the_way(seed: int) -> None:
     result = run(seeded(seed))
-    assert result.violation is None, result.violation
-    assert result.acked
-
-
-def test_an_isr_that_was_small_when_the_level_came_promises_no_quorum() -> None:
-    """One commit has the last change of the ISR, the level, and the end of the ISR (I09)."""
-    result = run(swarm(Setup(64, profile="kraft35", upgrade_to="kip966", controllers=3)))
     assert result.violation is None, result.violation
     assert result.acked
 

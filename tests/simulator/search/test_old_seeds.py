@@ -13,6 +13,36 @@ FAST = (
 )
 
 OLD = {
+    "one commit has the last change of an ISR, the level with ELR, and the end of that ISR": (
+        "--seed 64 --seconds 6 --controllers 3 --profile kraft35 --upgrade-to kip966 --weak 1 "
+        f"--produce-every-ms 120 --ask-every-ms 200 --fault-every-ms 400 {FAST} "
+        "--broker-setting replica_lag_time_max_ms=1000 --broker-setting replica_fetch_wait_max_ms=500 "
+        "--broker-setting replica_fetch_backoff_ms=200 --broker-setting request_timeout_ms=3000 --no-tcp"
+    ),
+    "a controller takes over while a leader waits for a member of its ISR that lacks the last record": (
+        "--seed 195 --seconds 15 --brokers 4 --profile zk08 --upgrade-to kip101 --producers 1 --weak 1 "
+        "--produce-every-ms 500 --ask-every-ms 200 --faults "
+        "kill,clean,power-midway,pause,cut,cut-controller,lag,hold-alter-request,hold-alter-response,"
+        "hold-fetch-response,hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,disk-error,"
+        "disk-full,controller-power,controller-pause,controller-isolate,move-leader,reassign,min-isr "
+        "--pairs 0.1 --chains 0.8 --broker-setting heartbeat_interval_ms=250 "
+        "--broker-setting replica_lag_time_max_ms=500 --broker-setting replica_fetch_wait_max_ms=100 "
+        "--broker-setting replica_fetch_backoff_ms=50 --broker-setting request_timeout_ms=3000 "
+        "--controller-setting session_timeout_ms=1500"
+    ),
+    "records are deleted up to the middle of a batch, and a replica joins that has none": (
+        "--seed 3076 --seconds 6 --brokers 4 --idempotent --load sessions,wrap --produce-every-ms 120 "
+        "--ask-every-ms 60 --faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,"
+        "cut-controller,lag,hold-alter-request,hold-alter-response,hold-fetch-response,hold-fetch-request,"
+        "hold-metadata,hold-produce-response,hold-heartbeat,skew,disk-error,disk-full,controller-kill,"
+        "controller-power,controller-pause,controller-isolate,controller-deaf,elect,move-leader,reassign,"
+        "reassign-cancel,min-isr,delete-records,churn-topic,hold-any,controller-midway,flush-error "
+        f"--fault-every-ms 400 {FAST} --broker-setting replica_lag_time_max_ms=2000 "
+        "--broker-setting replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=200 "
+        "--broker-setting request_timeout_ms=3000 --broker-setting num_replica_fetchers=2 "
+        "--broker-setting high_watermark_checkpoint_interval_ms=300 "
+        "--controller-setting leader_imbalance_check_interval_ms=400"
+    ),
     "one commit carries the election from outside the ISR and the fencing of the elected": (
         "--seed 373 --seconds 6 --brokers 4 --controllers 3 --partitions 2 --weak 1 --produce-every-ms 500 "
         "--ask-every-ms 200 --faults "

@@ -14,7 +14,6 @@ from wrackline.broker.model.metadata.records import POST_MIGRATION
 from wrackline.broker.model.metadata.snapshot_format import read, write
 from wrackline.broker.model.types import NodeId, SnapshotId, TopicPartition
 from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.guided.setting import CONTROLLER, T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.run import run
@@ -44,13 +43,6 @@ def bridged(seed: int = 3, controllers: int = 1, defects: tuple[str, ...] = ()) 
 def under_controller(s: Stage, *nodes: NodeId) -> bool:
     acting = [s.world.brokers[node].acting for node in nodes or s.world.brokers]
     return all(isinstance(core, Broker) for core in acting) and s.leader is not None
-
-
-def test_a_leader_that_is_being_opened_hands_over_what_its_isr_has() -> None:
-    """The level comes while a leader waits for a member of its ISR that lacks the last record (I02)."""
-    result = run(swarm(Setup(195, profile="zk08", upgrade_to="kip101")))
-    assert result.violation is None, result.violation
-    assert result.acked
 
 
 def taken_over(s: Stage, *nodes: NodeId) -> None:

@@ -1,0 +1,131 @@
+"""Each drill passes in a cluster that is right, and fails where one line of what it asks for is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from wrackline.simulator.drills.drill import do
+from wrackline.simulator.drills.ground import Drill
+from wrackline.simulator.drills.progress import LONG, rest
+from wrackline.simulator.drills.requests import SHORT
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.faults.swarm import swarm
+from wrackline.simulator.mutants.command import Outcome, all_mutations, outcome_of
+from wrackline.simulator.run.session import Run
+
+DRILLS = [*SHORT, *LONG]
+BROKERS, REGISTRATION = "broker/core/controller/decisions/brokers.py", "draft.rules.registration"
+DEVIATIONS = {
+    # drill: (file, part of the line, change, seeds)
+    "silent_broker": (BROKERS, "return min(contacts)", "min becomes max", 4),
+    "laggard": (
+        "broker/rules/replication/isr.py",
+        "return facts.leo != facts.leader_leo",
+        "and becomes or",
+        2,
+    ),
+    "controlled_shutdown": (BROKERS, "session.metadata_offset = max(", "is left out", 2),
+    "quorum": ("broker/core/quorum/voter.py", "if request.epoch > self.epoch:", "> becomes >=", 2),
+    "reassignment": (
+        "broker/rules/placement/reassign.py",
+        "replicas=None if to.replicas == old.replicas",
+        "its first choice always",
+        2,
+    ),
+    "restart_of_all": (
+        "broker/core/controller/unclean_recovery.py",
+        "return broker in self.present and broker not in self.ends",
+        "not in becomes in",
+        3,
+    ),
+    "too_small_isr": (
+        "broker/rules/replication/produce.py",
+        "if acks == Acks.ALL and isr_size < min_isr:",
+        "its branch is never taken",
+        1,
+    ),
+    "late_proposals": ("broker/rules/replication/isr.py", "return item.partition_epoch <", "< becomes >=", 1),
+    "late_heartbeats": (
+        BROKERS,
+        "if broker is None or not rules.has_right_epoch",
+        "its branch is never taken",
+        1,
+    ),
+    "late_fetches": (
+        "broker/rules/replication/reads.py",
+        "if asked in (NO_EPOCH, own):",
+        "its branch is always taken",
+        1,
+    ),
+    "followers_answer_nobody": (
+        "broker/core/requests/fetch.py",
+        "if replica.leader is None or (request.replica_id",
+        "its branch is never taken",
+        1,
+    ),
+    "deletion_of_records": (
+        "broker/core/requests/delete_records.py",
+        "if not 0 <= target <= replica.high_watermark:",
+        "its branch is never taken",
+        1,
+    ),
+    "sequences": (
+        "broker/rules/replication/produce.py",
+        "if epoch < known.producer_epoch:",
+        "its branch is never taken",
+        1,
+    ),
+    "producer_ids": (BROKERS, f"if not {REGISTRATION}.has_right_epoch(", "without not", 1),
+    "fetch_session": ("broker/core/requests/fetch_sessions.py", "epoch: int = 1", "1 becomes 2", 2),
+    "life_of_a_topic": (
+        "broker/core/controller/decisions/topics.py",
+        "if not 1 <= factor <= len(live)",
+        "1 becomes 2",
+        2,
+    ),
+}
+"""One line of the broker that is wrong for each drill."""
+
+
+def whole(seed: int, profile: str) -> Run:
+    """A run of a few records, up to its drills."""
+    drawn = swarm(Setup(seed, profile=profile, controllers=3))
+    session = Run(replace(drawn, seconds=1.0, kinds=(), tcp=True))
+    for part in (session.boot, session.main, session.heal):
+        part()
+    assert not session.found
+    return session
+
+
+@pytest.mark.parametrize("drill", DRILLS, ids=lambda drill: drill.__name__)
+@pytest.mark.parametrize("profile", ["kip966", "kraft35", "kip101"])
+def test_a_cluster_that_is_right_passes(drill: Drill, profile: str) -> None:
+    session = whole(1, profile)
+    do(session, [drill], Random(1), session.setup.partitions)
+    assert not session.found
+
+
+def test_rest_ends_where_a_broker_does_not_rest() -> None:
+    session = whole(1, "kip966")
+    world = session.world
+    world.at(world.now_ms + 200, lambda: world.kill(2))
+    do(session, [rest], Random(1), session.setup.partitions)
+    assert [violation.oracle for violation in session.found] == ["drill"]
+
+
+@pytest.mark.parametrize(
+    "drill", [each for each in DRILLS if each is not rest], ids=lambda each: each.__name__
+)
+def test_a_drill_fails_where_a_line_is_wrong(drill: Drill) -> None:
+    outcome = mutant(drill.__name__)
+    assert outcome.reached
+    assert outcome.oracle not in ("", "import", "exit", "hang"), outcome.line
+
+
+def mutant(drill: str) -> Outcome:
+    file, source, change, seeds = DEVIATIONS[drill]
+    first = next(each for each in all_mutations(file) if source in each.source and each.change == change)
+    return outcome_of(first, {"drills": drill, "runs": seeds, "cpu_s": 60})
