@@ -7,9 +7,11 @@ settings since 1.1, what else an administrator does since 2.8.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import UUID
 
 from kio.schema.add_raft_voter.v0.request import AddRaftVoterRequest, Listener
 from kio.schema.add_raft_voter.v0.response import AddRaftVoterResponse
@@ -43,6 +45,7 @@ from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartit
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator import v6 as share_coordinator
 from kio.schema.find_coordinator.v1 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.incremental_alter_configs.v0.request import (
     AlterableConfig,
@@ -98,7 +101,7 @@ _CONTROLLERS = 2
 _SET, _DELETE = 0, 1
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _METADATA_TOPIC = TopicName("__cluster_metadata")
-_KEY_TYPES = {"group": 0, "transaction": 1}
+_KEY_TYPES = {"group": 0, "transaction": 1, "share": 2}
 
 Result = TypeVar("Result")
 T = TypeVar("T")
@@ -212,6 +215,18 @@ class Connection(Transport):
                 self._check(what, one)
                 result[int(one.partition_index)] = int(one.committed_offset)
         return result
+
+    def find_share_coordinator(self, group: str, topic: str, partition: int) -> int:
+        """Returns the node that keeps the state of a share group in one partition (KIP-932): its key has the
+        topic's id. Rejected also when there is none now."""
+        [described] = self.metadata([topic]).topics
+        topic_id = base64.urlsafe_b64encode((described.topic_id or UUID(int=0)).bytes).decode().rstrip("=")
+        request = share_coordinator.FindCoordinatorRequest(
+            key_type=i8(_KEY_TYPES["share"]), coordinator_keys=(f"{group}:{topic_id}:{partition}",)
+        )
+        [answer] = self.request(request, share_coordinator.FindCoordinatorResponse).coordinators
+        self._check(f"FindCoordinator({group}:{topic}:{partition})", answer)
+        return int(answer.node_id)
 
     def describe_topics(self, topics: Iterable[str] = ()) -> list[TopicMetadata]:
         """Describes topics by DescribeTopicPartitions, the only API that has the ELR, page by page: a topic

@@ -78,8 +78,8 @@ class Nemesis:
         groups: Mapping[str, str] | None = None,
     ) -> None:
         """``topics``: of the run, in order; what roles without a topic and guided schedules aim at.
-        ``coordinated``: ``group`` or ``transaction`` -> those of the run, by name. ``groups``: name in the
-        specification -> group.
+        ``coordinated``: ``group``, ``transaction`` or ``share`` -> those of the run, by name. ``groups``:
+        name in the specification -> group.
         ``canaries``: started on every host; without them no power cut is proved."""
         self._plan = plan
         self._fleet = fleet

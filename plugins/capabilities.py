@@ -15,6 +15,10 @@ class Capability(StrEnum):
     """Consumer groups, and offsets that they commit."""
     CONSUMER_PROTOCOL = "consumer protocol"
     """Groups by KIP-848 (``group.protocol: consumer``)."""
+    SHARE_GROUPS = "share groups"
+    """Groups whose members acquire records and acknowledge each of them (KIP-932)."""
+    DELIVERY_LIMITS = "delivery limits of groups"
+    """Each share group may have a limit of its own (``share.delivery.count.limit``)."""
     COMPACTION = "compaction"
     """Topics with ``cleanup.policy=compact``."""
 

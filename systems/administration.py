@@ -195,8 +195,11 @@ class Administrator(Reassigner):
 
     def coordinator(self, what: str, name: str, *, timeout_s: float) -> int:
         """Returns the node that coordinates this group or, by its transactional id, this transaction
-        (``what``)."""
-        return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
+        (``what``); of a share group it is that of one partition: ``GROUP:TOPIC:PARTITION``."""
+        if what != "share":
+            return self.ask(lambda one: one.find_coordinator(what, name), timeout_s)
+        group, topic, partition = name.rsplit(":", 2)
+        return self.ask(lambda one: one.find_share_coordinator(group, topic, int(partition)), timeout_s)
 
     def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
         """Asks for one producer after another of each transactional id until one has this epoch. The ids

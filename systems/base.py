@@ -230,8 +230,9 @@ class Coordinated(Protocol):
     """A system whose groups or transactions have coordinators, besides all else."""
 
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
-        """The node that coordinates this group or, by its transactional id, this transaction (``what``).
-        Raises DeployError when nobody answers in time, or it has none now."""
+        """The node that coordinates this group or, by its transactional id, this transaction (``what``), or
+        keeps the state of a share group in a partition (``GROUP:TOPIC:PARTITION``). Raises DeployError when
+        nobody answers in time, or it has none now."""
 
     def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
         """Asks for one producer after another of each transactional id until one has this epoch. Raises

@@ -22,8 +22,9 @@ from wrackline.nemesis.targets.words import SPARES, Cast, CastTopic, never
 from wrackline.plugins.capabilities import Capability
 
 COORDINATED = {
-    "group": {Capability.GROUPS, Capability.TRANSACTIONS},
+    "group": {Capability.GROUPS, Capability.TRANSACTIONS, Capability.SHARE_GROUPS},
     "transaction": {Capability.TRANSACTIONS},
+    "share": {Capability.SHARE_GROUPS},
 }
 """What a coordinator may be of -> what a workload needs of the system that has such a thing."""
 MIN_ISR = "min.insync.replicas"

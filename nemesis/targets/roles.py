@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wrackline.nemesis.targets.words import (
+    COORDINATED,
     LAST,
     OF_ENSEMBLE,
     OF_PARTITION,
@@ -45,7 +46,7 @@ class Situation:
     former: Mapping[Place, int] = field(default_factory=dict)
     """Who led a partition before its present leader."""
     coordinators: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """``group`` or ``transaction`` -> the nodes that coordinate those of the run."""
+    """``group``, ``transaction`` or ``share`` -> the nodes that coordinate those of the run."""
     ensemble: Mapping[int, str] = field(default_factory=dict)
     """Node of each ZooKeeper server that answers -> ``leader``, ``follower`` or ``standalone``."""
 
@@ -71,7 +72,7 @@ def resolve(role: str, now: Situation, pick: int) -> tuple[str, ...]:
     if (what := coordinator_of(role)) is not None:
         known = now.coordinators.get(what, ())
         if not known:
-            raise TargetError(f"nobody says who coordinates the run's {what}s")
+            raise TargetError(f"nobody says who coordinates the run's {COORDINATED[what]}s")
         return _hosts([chance.choice(sorted(known))], role, now)
     if match := OF_ENSEMBLE.fullmatch(role):
         return _hosts([_of_ensemble(match[1], now, chance)], role, now)

@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from wrackline.fleets.base import CLIENTS
 
 OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
-INTERNAL_TOPICS = {"__consumer_offsets": "group", "__transaction_state": "transaction"}
-"""Topics in which a cluster keeps the state of groups and transactions, and what a run must have of these."""
+INTERNAL_TOPICS = {
+    "__consumer_offsets": "group",
+    "__transaction_state": "transaction",
+    "__share_group_state": "share",
+}
+"""Topics in which a cluster keeps the state of groups, transactions and share groups, and what a run must
+have of these."""
+COORDINATED = {"group": "group", "transaction": "transaction", "share": "share group"}
+"""What has a coordinator, and its name in sentences."""
 _PLACE = re.compile(r"\((.+)-(\d+)\)$")
-COORDINATOR = re.compile(r"coordinator\((group|transaction)\)|coordinator\(group ([\w.-]+)\)")
+COORDINATOR = re.compile(rf"coordinator\(({'|'.join(COORDINATED)})\)|coordinator\(group ([\w.-]+)\)")
 OF_ENSEMBLE = re.compile(r"(leader|follower)\(zookeeper\)")
 """A ZooKeeper server, by what it is among the others."""
 SOME_OF = re.compile(r"([1-9]) of (.+)")
@@ -42,8 +49,8 @@ HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
     "follower-controllers, spare, spare-controller, last, leader(TOPIC-P), previous-leader(TOPIC-P), "
     "follower(TOPIC-P), isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), "
-    "coordinator(transaction), coordinator(group G), "
-    "zookeepers, leader(zookeeper), follower(zookeeper), hosts by name (n1,n2), "
+    "coordinator(transaction), coordinator(group G), coordinator(share), zookeepers, leader(zookeeper), "
+    "follower(zookeeper), hosts by name (n1,n2), "
     "or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the run's, "
     f"{' or '.join(INTERNAL_TOPICS)}, and G one of workload.groups"
 )
@@ -96,7 +103,7 @@ def hosts_named(role: str) -> tuple[str, ...]:
 
 
 def coordinator_of(role: str) -> str | None:
-    """``group`` or ``transaction`` where a coordinator is meant."""
+    """``group``, ``transaction`` or ``share`` where a coordinator is meant."""
     match = COORDINATOR.fullmatch(plain(role))
     return match[1] or "group" if match else None
 
@@ -165,7 +172,7 @@ class Cast:
     topics: Mapping[str, CastTopic]
     controllers: int | None = None
     """None: nobody knows before the run."""
-    coordinated: Collection[str] = ("group", "transaction")
+    coordinated: Collection[str] = tuple(COORDINATED)
     """What the workload has a coordinator for."""
     zookeepers: int = 0
     spare_controllers: int = 0
@@ -181,7 +188,7 @@ def never(role: str, cast: Cast) -> str | None:
     if match := OF_PARTITION.fullmatch(role):
         return _no_partition(cast, *match.groups())
     if (what := coordinator_of(role)) is not None and what not in cast.coordinated:
-        return f"the workload has no {what} that could have a coordinator"
+        return f"the workload has no {COORDINATED[what]} that could have a coordinator"
     if (group := group_of(role)) is not None and group not in cast.groups:
         names = ", ".join(cast.groups) or "none: coordinator(group) is that of the only one"
         return f"there is no group {group!r}; workload.groups has {names}"
@@ -219,7 +226,8 @@ def _too_many(count: int, role: str, cast: Cast) -> str | None:
 def _no_partition(cast: Cast, kind: str, topic: str | None, partition: str | None) -> str | None:
     if topic in INTERNAL_TOPICS:
         what = INTERNAL_TOPICS[topic]
-        return None if what in cast.coordinated else f"the workload has no {what}, so there is no {topic}"
+        missing = f"the workload has no {COORDINATED[what]}, so there is no {topic}"
+        return None if what in cast.coordinated else missing
     matched = _matched(cast, topic)
     if topic is not None and not matched:
         quoted = " and ".join(map(repr, cast.topics))

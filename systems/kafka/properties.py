@@ -64,6 +64,15 @@ DEFAULTS: Mapping[str, str] = {
 }
 _SHARE_GROUPS = (4, 0, 0)
 """The first version with share groups, whose state is an internal topic."""
+OF_SHARE_GROUPS: Mapping[str, str] = {
+    # 50 by default, as of the other internal topics.
+    "share.coordinator.state.topic.num.partitions": "4",
+    # What a group may ask for at least: 15 s, 5 s and 45 s by default. A group that asks for nothing keeps
+    # Kafka's own values.
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.min.session.timeout.ms": "3000",
+}
 
 
 AUTO_JOIN = "controller.quorum.auto.join.enable"
@@ -109,6 +118,7 @@ def properties(
         internal |= {
             "share.coordinator.state.topic.replication.factor": str(replicas),
             "share.coordinator.state.topic.min.isr": str(min_isr),
+            **OF_SHARE_GROUPS,
         }
     return {**own, **internal, **DEFAULTS, **{key: property_text(value) for key, value in config.items()}}
 

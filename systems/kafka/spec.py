@@ -41,12 +41,14 @@ def _known(version: str) -> str:
 
 
 METADATA = "metadata.version"
-
-
+SHARE_VERSION = "share.version"
+"""The feature without which a cluster has no share groups."""
 _SINCE = {
     Capability.STREAMS: (2, 5),
     Capability.CONSUMER_PROTOCOL: (4, 0),
     Capability.STREAMS_PROTOCOL: (4, 2),
+    Capability.SHARE_GROUPS: (4, 2),
+    Capability.DELIVERY_LIMITS: (4, 3),
 }
 """What later versions have that earlier ones lack."""
 
@@ -101,13 +103,16 @@ class KafkaSpec(SystemSpec):
 
     @property
     def offers(self) -> frozenset[Capability]:
-        """Groups by KIP-848 are ready for use since 4.0, those by KIP-1071 since 4.2. Kafka Streams with
-        exactly-once asks for groups that fence (2.5, KIP-447). Before 0.11 there are neither transactions nor
-        idempotence, and nobody can be asked who coordinates a group."""
+        """Groups by KIP-848 are ready for use since 4.0, those by KIP-1071 and share groups since 4.2. Kafka
+        Streams with exactly-once asks for groups that fence (2.5, KIP-447). Before 0.11 there are neither
+        transactions nor idempotence, and nobody can be asked who coordinates a group."""
         line = parsed(self.version)
         if line < (0, 11):
             return frozenset({Capability.COMPACTION})
-        return EVERYTHING - {capability for capability, since in _SINCE.items() if line < since}
+        lacking = {capability for capability, since in _SINCE.items() if line < since}
+        if self.features.get(SHARE_VERSION) == 0:
+            lacking |= {Capability.SHARE_GROUPS, Capability.DELIVERY_LIMITS}
+        return EVERYTHING - lacking
 
     def misfit(self, zookeeper: int) -> str | None:
         if on_zookeeper(self.version) and not zookeeper:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from inspect import getmembers, isfunction
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kio.schema.describe_topic_partitions.v0 import response as pages
@@ -17,7 +18,7 @@ from tests.broker.clients.logs import produce
 from tests.broker.clients.loopback import Cluster, wait_for
 from wrackline.kafka_client.connection import EARLIEST, PREFERRED, UNCLEAN, Connection, duration
 from wrackline.kafka_client.model import ClusterState, ResourceType, TopicSpec
-from wrackline.kafka_client.transport import ProtocolError, Rejected, Transport
+from wrackline.kafka_client.transport import HungUp, ProtocolError, Rejected, Transport
 
 # ruff: noqa: ARG001 - every case is given the cluster and a connection
 
@@ -86,6 +87,9 @@ def coordinators(cluster: Cluster, asked: Connection) -> None:
     with pytest.raises(Rejected, match=r"InitProducerId\(tx\) to .*: transactional_id_authorization_failed"):
         asked.init_producer_id("tx", transaction_timeout_s=60)
     assert asked.committed_offsets("readers", "t", [0, 1], require_stable=True) == {0: -1, 1: -1}
+    made(asked, "shared", 1)
+    with pytest.raises(HungUp):  # our broker does not speak the version that has share groups
+        asked.find_share_coordinator("g", "shared", 0)
 
 
 def groups(cluster: Cluster, asked: Connection) -> None:
@@ -207,7 +211,7 @@ FAMILY: dict[Callable[[Cluster, Connection], None], str] = {
     versions: "api_versions newest",
     feature_levels: "features update_feature",
     brokers_and_controllers: "describe_cluster metadata named_controller active_controller",
-    coordinators: "find_coordinator init_producer_id committed_offsets",
+    coordinators: "find_coordinator find_share_coordinator init_producer_id committed_offsets",
     topics: "create_topic create_partitions delete_topic describe_topics cluster_state",
     offsets: "list_offset",
     settings: "describe_configs alter_configs",
@@ -244,6 +248,15 @@ class Paper(Connection):
     def request(self, payload: Any, _: Any) -> Any:
         self.asked.append(payload)
         return self._answers.pop(0)
+
+
+def test_the_coordinator_of_a_share_group_is_asked_for_by_the_topics_id() -> None:
+    paper = Paper(SimpleNamespace(coordinators=[SimpleNamespace(error_code=ErrorCode.none, node_id=2)]))
+    topic = SimpleNamespace(topic_id=UUID(int=1))
+    paper.metadata = lambda topics: SimpleNamespace(topics=[topic] * len(topics))  # type: ignore
+    assert paper.find_share_coordinator("g:h", "log", 3) == 2
+    [request] = paper.asked
+    assert (request.key_type, request.coordinator_keys) == (2, ("g:h:AAAAAAAAAAAAAAAAAAAAAQ:3",))
 
 
 def test_partitions_are_described_page_by_page() -> None:

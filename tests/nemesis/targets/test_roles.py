@@ -176,18 +176,22 @@ def test_a_partition_of_an_internal_topic_is_no_bare_role_and_can_be_named() -> 
     assert {aim("leader", pick=pick, state=state) for pick in range(20)} == {("n1",)}
     assert internal_topic_of("clients of leader(__consumer_offsets-3)") == "__consumer_offsets"
     assert internal_topic_of("2 of replicas(__transaction_state-0)") == "__transaction_state"
+    assert internal_topic_of("previous-leader(__share_group_state-0)") == "__share_group_state"
     assert not any(map(internal_topic_of, ("leader(log-0)", "leader", "coordinator(group)", "n1")))
 
 
 def test_coordinators_are_those_of_the_runs_groups_and_transactions() -> None:
-    known = {"group": [1, 3], "transaction": [2]}
+    known = {"group": [1, 3], "transaction": [2], "share": [3]}
     assert {aim("coordinator(group)", pick=pick, coordinators=known) for pick in range(20)} == {
         ("n1",),
         ("n3",),
     }
     assert aim("coordinator(transaction)", coordinators=known) == ("n2",)
+    assert aim("coordinator(share)", coordinators=known) == ("n3",)
     with pytest.raises(TargetError, match="nobody says who coordinates the run's groups"):
         aim("coordinator(group)")
+    with pytest.raises(TargetError, match="nobody says who coordinates the run's share groups"):
+        aim("coordinator(share)")
 
 
 def test_controllers_that_follow() -> None:
@@ -214,6 +218,11 @@ CAST = Cast(("n1", "n2", "n3", "c1"), 3, 0, {"log": CastTopic(2, 3)}, controller
         (
             "leader(__transaction_state-1)",
             "the workload has no transaction, so there is no __transaction_state",
+        ),
+        ("coordinator(share)", "the workload has no share group that could have a coordinator"),
+        (
+            "leader(__share_group_state-0)",
+            "the workload has no share group, so there is no __share_group_state",
         ),
         ("previous-leader(log-2)", "log has no partition 2"),
         ("replicas(logs-0)", "there is no topic 'logs'"),
