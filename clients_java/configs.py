@@ -159,6 +159,36 @@ def consumer(bootstrap: str, settings: Settings, *, isolation: str | None, group
     }
 
 
+def admin(bootstrap: str, settings: Settings) -> dict[str, str]:
+    """Raises RefusedSetting."""
+    return {
+        **_COMMON,
+        **security(settings.client.librdkafka),
+        "bootstrap.servers": bootstrap,
+        "request.timeout.ms": "5000",
+    }
+
+
+def share_member(bootstrap: str, settings: Settings, group: str, *, explicit: bool) -> dict[str, str]:
+    """A share group's position, isolation and locks are its own settings, which no member may have. Raises
+    RefusedSetting."""
+    client = settings.client
+    return {
+        **_COMMON,
+        **security(client.librdkafka),
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "share.acknowledgement.mode": "explicit" if explicit else "implicit",
+        "allow.auto.create.topics": "false",
+        "check.crcs": "true",
+        "fetch.max.wait.ms": str(client.fetch_wait_max_ms),
+        "max.poll.records": str(client.poll_records),
+        "max.poll.interval.ms": str(NEVER_LATE_MS),
+        "request.timeout.ms": str(client.socket_timeout_ms),
+        "default.api.timeout.ms": str(max(client.socket_timeout_ms, client.end_timeout_ms)),
+    }
+
+
 def member(
     bootstrap: str, settings: Settings, group: GroupSettings, *, close_options: bool
 ) -> dict[str, str]:

@@ -15,7 +15,7 @@ ASK_S = 2.0
 """For the consumer's own position, which it knows without asking."""
 
 
-def _fetched(record: Any) -> Fetched:
+def fetched(record: Any) -> Fetched:
     epoch, key, value = record.leaderEpoch(), record.key(), record.value()
     return Fetched(
         int(record.partition()),
@@ -72,7 +72,7 @@ class JavaConsumer:
         wait_s = self._client.poll_ms / 1e3 if timeout_s is None else timeout_s
         if not self._kept:
             try:
-                self._kept = [_fetched(record) for record in self._handle.poll(self._kafka.ms(wait_s))]
+                self._kept = [fetched(record) for record in self._handle.poll(self._kafka.ms(wait_s))]
             except self._kafka.jpype.JException as error:
                 thrown = self._kafka.thrown(error)
                 self._broken = self._broken or thrown.fatal

@@ -12,10 +12,16 @@ from wrackline.clients_java.consumers import JavaConsumer, consumer
 from wrackline.clients_java.jvm import Kafka, look
 from wrackline.clients_java.members import JavaMember
 from wrackline.clients_java.producers import JavaProducer, JavaTransactionalProducer
-from wrackline.workloads.clients.base import ClientError, GroupSettings, Settings, Unavailable
+from wrackline.clients_java.sharing import JavaShareGroups, JavaShareMember
+from wrackline.workloads.clients.base import ClientError, GroupSettings, RefusedSetting, Settings, Unavailable
 from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.clients.store import ClientStore
-from wrackline.workloads.clients.versions import KAFKA_CLIENTS, NEWEST, WITH_CLOSE_OPTIONS
+from wrackline.workloads.clients.versions import (
+    KAFKA_CLIENTS,
+    NEWEST,
+    WITH_CLOSE_OPTIONS,
+    WITH_SHARE_GROUPS,
+)
 
 PROBE_TXN_MS = 10_000
 _COORDINATOR = "org.apache.kafka.common.requests.FindCoordinatorRequest$CoordinatorType"
@@ -46,6 +52,8 @@ class Java:
         look()
         configs.producer("", settings)
         configs.consumer("", settings, isolation=None, group="")
+        if settings.sharing and KAFKA_CLIENTS.line_of(self._version) < WITH_SHARE_GROUPS:
+            raise RefusedSetting(f"share groups need kafka-clients 4.2.0 or newer, not {self._version}")
         if settings.membership is not None:
             newer = KAFKA_CLIENTS.line_of(self._version) >= WITH_CLOSE_OPTIONS
             configs.member("", settings, settings.membership, close_options=newer)
@@ -90,6 +98,14 @@ class Java:
 
     def member(self, bootstrap: str, settings: Settings, group: GroupSettings) -> JavaMember:
         return JavaMember(self._kafka(), bootstrap, settings, group)
+
+    def share_member(
+        self, bootstrap: str, settings: Settings, group: str, *, explicit: bool
+    ) -> JavaShareMember:
+        return JavaShareMember(self._kafka(), bootstrap, settings, group, explicit=explicit)
+
+    def share_groups(self, bootstrap: str, settings: Settings) -> JavaShareGroups:
+        return JavaShareGroups(self._kafka(), bootstrap, settings)
 
     def end_txn_version(self, bootstrap: str, settings: Settings, topic: str, name: str) -> int | None:  # noqa: ARG002
         """Returns the version of EndTxn by the library's own reckoning, as it does it for each request:

@@ -20,7 +20,8 @@ rebalance   ok, without an invocation, also in the middle of a poll: a member wa
             ``extra`` = {"partitions": [..]} (all it has now), and what is known of {"group", "member",
             "generation", "protocol": "eager" | "cooperative" | "consumer", "positions": {"p": start},
             "revoked": [..]}; where it starts without a position, nobody told
-subscribe   a consumer joins a group: ``extra`` = {"partitions": [..], "group"}
+subscribe   a consumer joins a group: ``extra`` = {"partitions": [..], "group"}; a share group: also "share" =
+            {"limit": of deliveries, "lock_ms", "session_ms", "isolation", "explicit": how it acknowledges}
 commit      a consumer commits, in both events: ``extra`` = {"offsets": {"p": next offset}, "group", "member",
             "generation"} (the last two where known)
             ``extra.mode`` = "sync" | "async" where the workload has both
@@ -31,9 +32,20 @@ committed   ok: the answer of a fresh OffsetFetch: ``extra`` = {"offsets": {"p":
             ``extra.coordinator_by`` says how: "connection" (it was asked on a connection to it), "client"
             (its client took it for the coordinator)
 crash       ok, without an invocation: a member of a group ended without leaving it (or was killed): what it
-            held is given up without a revoke
+            held is given up without a revoke. Of a share group ``extra.left`` says whether it left
 dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was
             empty
+acquire     a poll of a member of a share group. ok: ``records`` = what it was given, ``extra`` = {"group",
+            "counts": the delivery count of each record (0: nobody told), "since_ns": no record of it was
+            acquired before this time, on the clock of ``time_ns``, "renewed": [[partition, offset], ..]
+            records that it had already, and renewed the lock of}
+acknowledge a member of a share group acknowledges records, in both events: ``extra`` = {"group", "member":
+            process of its ``acquire``, "mode": "sync" | "async" | "poll" | "close" (how it is sent), "acks":
+            {"accept" | "release" | "reject" | "renew": {"p": [offset, ..]}}}; on completion "acks" has what
+            succeeded, "errors" = {name: {"p": [offset, ..]}} what did not; of the rest nobody knows anything
+lag         ok: how far a share group is, as the cluster tells: ``extra`` = {"group", "starts": {"p": offset
+            from which on records may be delivered}, "lags": {"p": records that are not final, -1: not
+            known}}; the last of a group, after healing, is its final one
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
             log start, ``high_watermark`` = end offset told after healing; ``extra`` = {"positions": {"p":
             next offset}, "asked": it asked for that end itself, "states": of each record, the state that
@@ -156,7 +168,9 @@ CRASHED_AS_MEANT = "_CRASHED"
 """``error`` of a transaction whose producer was given up before its end, as the workload wanted it."""
 AS_MEANT = (ABORTED_AS_MEANT, CRASHED_AS_MEANT)
 """Errors of operations that had the outcome they were meant to have."""
-UNASKED = frozenset({"assign", "subscribe", "commit", "committed", "drain"})
+POLLS = ("poll", "acquire")
+"""Kinds of operations that give records to consumers; those of ``acquire`` follow on nothing."""
+UNASKED = frozenset({"assign", "subscribe", "commit", "committed", "acknowledge", "lag", "drain"})
 """Kinds of operations that no rate asks for: they come along with others. So does what belongs to a
 transaction besides its sends."""
 

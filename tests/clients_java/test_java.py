@@ -29,6 +29,7 @@ from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.clients.store import CLIENT, ClientStore
 from wrackline.workloads.clients.versions import NEWEST
 from wrackline.workloads.log import LogSpec
+from wrackline.workloads.share import ShareSpec
 from wrackline.workloads.txn import TxnSpec
 
 JAVA = ClientSettings(library="java")
@@ -60,6 +61,25 @@ def test_deadlines_of_a_transactional_producer() -> None:
     assert made["max.block.ms"] == "5000"
     assert made["enable.idempotence"] == "true"
     assert "retries" not in made
+
+
+def test_settings_of_members_of_share_groups() -> None:
+    """Where they begin, what they see and how long they have a record are settings of their group."""
+    made = configs.share_member("h:1", ShareSpec(), "g", explicit=True)
+    assert made["share.acknowledgement.mode"] == "explicit"
+    assert (made["max.poll.records"], made["request.timeout.ms"]) == ("20", "2000")
+    assert not {"auto.offset.reset", "isolation.level", "enable.auto.commit"} & set(made)
+    implicit = configs.share_member("h:1", ShareSpec(), "g", explicit=False)
+    assert implicit["share.acknowledgement.mode"] == "implicit"
+
+
+def test_a_version_without_share_groups_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wrackline.clients_java.library.look", lambda: "libjvm.so")
+    with pytest.raises(
+        RefusedSetting, match=r"share groups need kafka-clients 4\.2\.0 or newer, not 4\.1\.2"
+    ):
+        Java("4.1.2").check(ShareSpec())
+    Java("4.2.0").check(ShareSpec())
 
 
 def test_settings_of_consumers_and_members() -> None:

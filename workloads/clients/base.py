@@ -100,6 +100,10 @@ class Settings(Protocol):
         """Returns how members take part; None where the workload has no group."""
 
     @property
+    def sharing(self) -> bool:
+        """Tells whether its clients are members of share groups."""
+
+    @property
     def client(self) -> ClientSettings: ...
 
 

@@ -9,6 +9,9 @@ NEWEST = "4.4.0"
 WITH_CLOSE_OPTIONS = (4, 1)
 """From here on a member can be closed without leaving its group (KIP-1092)."""
 
+WITH_SHARE_GROUPS = (4, 2)
+"""From here on share groups are ready for use (KIP-932)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Package:

@@ -112,10 +112,10 @@ class ClientsSpec(Strict):
         """The key of the record with this value, in UTF-8 where it has a meaning (``compacted``)."""
         return payload.key_of(value)
 
-    def _wait_s(self, pollers: int) -> float:
+    def _wait_s(self, pollers: int, kind: str = "poll") -> float:
         """Returns how long a poll waits when it must not keep the next one waiting: no longer than the asked
-        rate of polls leaves time for."""
-        share = self.weights.get("poll", 0) / sum(self.weights.values())
+        rate of polls leaves time for. ``kind``: of operations."""
+        share = self.weights.get(kind, 0) / sum(self.weights.values())
         asked_ms = 1e3 * pollers / (self.rate * share) if self.rate * share else self.client.poll_ms
         return min(self.client.poll_ms, 0.8 * asked_ms) / 1e3
 
@@ -157,6 +157,11 @@ class ClientsSpec(Strict):
     def group_names(self) -> Collection[str]:
         """Returns the names of its groups, where it has several."""
         return ()
+
+    @property
+    def sharing(self) -> bool:
+        """Tells whether its clients are members of share groups."""
+        return False
 
     @property
     def rewinds(self) -> bool:

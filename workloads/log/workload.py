@@ -178,6 +178,21 @@ class Workload:
         """Returns the transactional ids of the producers that make transactions."""
         return ()
 
+    @property
+    def share_groups(self) -> Sequence[str]:
+        """Share groups."""
+        return ()
+
+    @property
+    def coordinated(self) -> Mapping[str, Sequence[str]]:
+        """What has a coordinator: kind -> names, as `wrackline.systems.base.Coordinated` has them."""
+        share = [f"{group}:{topic}:{p}" for group in self.share_groups for topic, p in self.places]
+        return {
+            "group": [*self.groups, *self.share_groups],
+            "transaction": self.transactional_ids,
+            "share": share,
+        }
+
     def drain(self, *, deadline_s: float) -> list[Drained]:
         """The final read of every partition, and of what the groups have committed."""
         drained = drain(self._context, self._spec.concurrency, deadline_s=deadline_s)

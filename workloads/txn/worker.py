@@ -90,10 +90,12 @@ class Worker(Process):
         drawn = draw(slot, self._spec, self.context.topics)
         txn = self._invoke(drawn)
         before = dict(self._positions)
-        self._consume(txn, consumer)
+        if consumer is not None:
+            self._consume(txn, consumer)
         self._produce(txn, producer)
         self._flush(txn, producer)
-        self._send_offsets(txn, producer, consumer)
+        if consumer is not None:
+            self._send_offsets(txn, producer, consumer)
         self._hold(txn, producer, drawn.holds_s[-1])
         self._complete(txn, ended := CRASHED if drawn.crashes else self._end(txn, producer))
         self._go_on(ended, before)
@@ -293,14 +295,14 @@ class Worker(Process):
 
     # --- producer and consumer
 
-    def _ready(self) -> tuple[TransactionalProducer, Consumer] | None:
-        """A producer in a transaction that has just begun, and a consumer that stands somewhere; None when
-        they cannot be had for now."""
+    def _ready(self) -> tuple[TransactionalProducer, Consumer | None] | None:
+        """A producer in a transaction that has just begun, and a consumer that stands somewhere, if
+        transactions poll; None when they cannot be had for now."""
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             try:
                 producer = self._producer_ready(deadline)
-                consumer = self._consumer_ready()
+                consumer = self._consumer_ready() if self._spec.polls_per_txn else None
                 producer.begin_transaction()
             except ClientError as refused:
                 if refused.fatal or not refused.again:

@@ -226,7 +226,7 @@ class LiveRun:
             self.recorder,
             topics=[topic.name for topic in spec.every_topic],
             canaries=self.canaries,
-            coordinated={"group": workload.groups, "transaction": workload.transactional_ids},
+            coordinated=workload.coordinated,
             groups=workload.named_groups,
         )
         every_s = LOOK_EVERY_S * spec.fleet.slowness

@@ -35,7 +35,13 @@ OFTEN = ", crash_every: 15"
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("workload", "version", "end_txn"),
-    [("txn", "4.4.0", 5), ("txn", "3.9.2", 4), ("group", "4.4.0", None), ("group", "3.9.2", None)],
+    [
+        ("txn", "4.4.0", 5),
+        ("txn", "3.9.2", 4),
+        ("group", "4.4.0", None),
+        ("group", "3.9.2", None),
+        ("share", "4.4.0", None),
+    ],
 )
 def test_a_run_with_java_clients_records_every_kind_of_operation(
     workload: str, version: str, end_txn: int | None, tmp_path: Path
@@ -64,7 +70,8 @@ def test_a_run_with_java_clients_records_every_kind_of_operation(
     assert client == (wanted if end_txn is None else {**wanted, "end_txn_version": end_txn})
     rows = [row for path in history_files(run) for row in pq.read_table(path).to_pylist()]
     seen = {(row["f"], row["type"]) for row in rows}
-    assert {("send", "ok"), ("poll", "ok"), ("commit", "ok"), ("drain", "ok")} <= seen
+    kinds = ("acquire", "acknowledge", "lag") if workload == "share" else ("poll", "commit")
+    assert {(f, "ok") for f in ("send", "drain", *kinds)} <= seen
     assert ("drain", "fail") not in seen
     if workload == "group":
         assert {("rebalance", "ok"), ("crash", "ok")} <= seen

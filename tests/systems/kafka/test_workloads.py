@@ -216,6 +216,7 @@ def idempotent_producers_are_acknowledged(system: KafkaSystem, tmp_path: Path) -
         ("kafka-txn", ["nemesis={}", "workload.duration_s=30"]),
         ("kafka-group", []),
         ("kafka-group", ["workload.protocol=consumer"]),
+        ("kafka-share", []),
         ("kafka-idempotent", []),
         ("kafka-compact", []),
     ],
