@@ -32,6 +32,16 @@ parts steps.
                             ``read_committed``, so the answer waits for the ends of transactions
 ``n2 coordinates``          from then on metadata say that n2 coordinates all groups, as leader of their
                             partition of __consumer_offsets; ``committed 3 by n1``: n1 gave that answer
+``c: joins limit 3 lock 9``  c joins a share group with this delivery limit and locks of so many ms; ``session
+                            5``: its members are put out after so many ms
+``c: acquired a@0 count 2``  a poll gives a of the group, with this delivery count (1 where it is not said);
+                            ``(acquired`` and ``acquired a@0)``; ``acquired`` alone: nothing; ``buffered``:
+                            nobody knows since when; ``renewed``: it had it, and renewed the lock
+``c: accepts 0 1/5``        c accepts these offsets, which is confirmed; ``releases``, ``rejects`` and
+                            ``renews``; ``accepts 0 ?``: outcome unknown; ``(accepts 0`` and ``accepts 0)``
+``c: leaves``               c leaves its share group
+``o: lag 3 1/0 past 2``     the share group has these numbers of records left, of partitions 0 and 1, from
+                            offset 2 on
 ``p: txn 1 a@0 got b@1/0``  transaction 1: p sends a, its consumer is given b; ``(txn 1 a got`` and
                             ``txn 1 a@0 got b@1/0)``; without ``got`` it does not poll; where all outcomes are
                             ``!`` it aborted. ``txn 1 commit a@0``: its commit was asked for, right before
@@ -61,7 +71,17 @@ from dataclasses import dataclass, field
 
 from wrackline.checkers.cases.words import PART, STEP_NS, TOPIC, CaseError, Words
 from wrackline.history.labels import CONSUMERS
-from wrackline.history.model import CONTROL, CORRUPT, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo, Type
+from wrackline.history.model import (
+    CONTROL,
+    CORRUPT,
+    FAILED,
+    REPLICA,
+    UNKNOWN,
+    Record,
+    RunInfo,
+    TopicInfo,
+    Type,
+)
 
 __all__ = ["STEP_NS", "TOPIC", "Case", "CaseError", "parse", "steps"]
 
@@ -69,6 +89,7 @@ _READER, _MOST = 900, 20
 """The first process of final reads, and of how many partitions of a topic there may be some."""
 _WORKLOADS = {"read": "register", "dequeue": "queue"}
 _HOSTS = {"1": "n1", "2": "n2", "3": "n3"}
+_OF_SHARE_GROUPS = ("joins", "acquired", "accepts", "releases", "rejects", "renews", "lag")
 _PROTOCOLS = ("eager", "cooperative", "consumer")
 _STEP = re.compile(
     r"(?:(?P<who>\w+):|(?P<host>n[123]) holds|(?P<leads>n[123]) coordinates|(?P<final>final))(?P<rest>.*)\Z",
@@ -158,8 +179,10 @@ class Case(Words):
             self._committed(process, words[1:], invoke, complete, step)
         elif kind == "txn":
             self._transaction(process, words, invoke, complete, step)
-        elif kind == "crash":
-            self._event(process, Type.OK, "crash", extra={"group": "g"})
+        elif kind in ("crash", "leaves"):
+            self._event(process, Type.OK, "crash", extra={"group": "g", "left": kind == "leaves"})
+        elif kind in _OF_SHARE_GROUPS:
+            self._of_a_share_group(process, kind, words[1:], invoke, complete, step)
         elif words:
             self._send(process, words, invoke, complete, step)
         elif rest == ")":
@@ -306,6 +329,37 @@ class Case(Words):
             if stands:
                 extra["positions"] = {str(p): offset for p, offset in self._offsets(stands, step)}
             self._event(process, Type.OK, "poll", records=given, extra=extra or None)
+
+    def _of_a_share_group(
+        self, process: int, kind: str, words: list[str], invoke: bool, complete: bool, step: str
+    ) -> None:
+        words, extra = self._in_group(words, step)
+        words, flags = self._flags(
+            words, ("limit", "lock", "session", "count", "past"), ("?", "buffered", "renewed"), step
+        )
+        records: tuple[Record, ...] = ()
+        if kind == "joins":
+            f, ms = "subscribe", {name: flags.get(name, 0) for name in ("lock", "session")}
+            extra["share"] = {"limit": flags.get("limit", 0), **{f"{name}_ms": n for name, n in ms.items()}}
+        elif kind == "acquired":
+            f, records = "acquire", tuple(self._record(word, step, epoch=-1) for word in words)
+            extra["counts"] = [flags.get("count", 1)] * len(records)
+            extra |= {"since_ns": 0} if "buffered" in flags else {}
+            extra |= {"renewed": [[r.partition, r.offset] for r in records]} if "renewed" in flags else {}
+        elif kind == "lag":
+            f, lags = "lag", {str(p): lag for p, lag in self._offsets(words, step)}
+            extra |= {"lags": lags, "starts": dict.fromkeys(lags, flags.get("past", 0))}
+        else:
+            named: dict[str, list[int]] = {}
+            for partition, offset in self._offsets(words, step):
+                named.setdefault(str(partition), []).append(offset)
+            f, extra["acks"] = "acknowledge", {kind[:-1]: named}
+        if invoke:
+            self._event(process, Type.INVOKE, f, extra=extra if f != "acquire" else None)
+        if complete and "?" in flags:
+            self._event(process, Type.INFO, f, extra={**extra, "acks": {}}, error="_TIMED_OUT")
+        elif complete:
+            self._event(process, Type.OK, f, records=records, extra=extra)
 
     def _get(self, process: int, f: str, words: list[str], invoke: bool, complete: bool, step: str) -> None:
         self.workload = _WORKLOADS[f]

@@ -10,10 +10,10 @@ from typing import Final
 from wrackline.checkers.checks.explained_by import ExplainedBy
 from wrackline.checkers.explain.model import Finding, Operation
 from wrackline.history.excerpts import Excerpt
-from wrackline.history.model import CORRUPT, FOREIGN, MARKER, Event, Record, Type, parts_of
+from wrackline.history.model import CORRUPT, FOREIGN, MARKER, POLLS, Event, Record, Type, parts_of
 from wrackline.history.wording import value_label
 
-READS: Final = ("poll", "drain", "replica")
+READS: Final = (*POLLS, "drain", "replica")
 TAKES: Final = ("read", "dequeue")
 EVERYTHING: Final = 1 << 62
 _RECORDS: Final = 12
@@ -114,7 +114,7 @@ def _meant(record: Record, finding: Finding) -> bool:
 def _span(event: Event, excerpt: Excerpt) -> tuple[int, int] | None:
     """The offsets [first, end) of its partition that a row of a final read or of a replica's log covers."""
     own = [bounds for bounds in excerpt.ranges if bounds[0] == event.partition]
-    if event.f == "poll" or event.partition is None:
+    if event.f in POLLS or event.partition is None:
         return None
     first = own[0][2] if own else (event.offset or 0)
     last = own[0][3] + 1 if own else first

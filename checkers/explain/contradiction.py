@@ -24,7 +24,7 @@ from wrackline.checkers.explain.model import Edge, EdgeKind, Finding, Operation
 from wrackline.checkers.explain.neighbourhood import Reading
 from wrackline.checkers.explain.objects import cycle_of_object
 from wrackline.history.excerpts import Excerpt
-from wrackline.history.model import Record
+from wrackline.history.model import POLLS, Record
 
 FACTS: Final = 10
 
@@ -59,7 +59,7 @@ def contradiction(
     readings = tuple(
         Reading(f"{one.op.name} ({one.number})", one.op.who, one.read)
         for one in cited
-        if one.op.f == "poll" and one.read
+        if one.op.f in POLLS and one.read
     )
     return Contradiction(tuple(edges), tuple(dict.fromkeys(facts))[:FACTS], _name(how, edges), readings)
 

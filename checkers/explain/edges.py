@@ -20,7 +20,7 @@ from itertools import permutations
 from wrackline.checkers.checks.explained_by import Cycle, ExplainedBy
 from wrackline.checkers.explain.citations import EVERYTHING, Cited, held
 from wrackline.checkers.explain.model import Edge, EdgeKind, Finding, Shown
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Record
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, POLLS, UNKNOWN, Record
 from wrackline.history.wording import apart, number, partition_label, value_label
 
 
@@ -202,7 +202,7 @@ def _unseen(a: Cited, b: Cited, finding: Finding) -> Iterator[Step]:
         for sent in b.sent:
             if _covers(a, sent) and not any(read.value == sent.value for read in a.read):
                 yield Step(_missing(a, b, sent, where), reaches=sent)
-        for given in b.read if b.op.f == "poll" else ():
+        for given in b.read if b.op.f in POLLS else ():
             at = (given.offset, given.value)
             if _covers(a, given) and not any((read.offset, read.value) == at for read in a.read):
                 yield Step(_missing(a, b, given, where))

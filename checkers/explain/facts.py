@@ -15,7 +15,7 @@ from wrackline.history.wording import number, partition_label, value_label
 
 _GROUP_WORDS: Final = {
     "commit": "committed", "committed": "got the group's committed offsets:", "rebalance": "was given",
-    "subscribe": "asked for", "assign": "took",
+    "subscribe": "asked for", "assign": "took", "acknowledge": "acknowledged", "lag": "asked for the lag of",
 }  # fmt: skip
 _SPELT: Final = 8
 

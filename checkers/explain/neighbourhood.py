@@ -9,7 +9,7 @@ from typing import Final
 
 from wrackline.checkers.explain.model import Cell, Column, Held, Line, Neighbourhood
 from wrackline.checkers.explain.observations import LogEnd, Observations, Sighting
-from wrackline.history.model import Record
+from wrackline.history.model import POLLS, Record
 from wrackline.history.wording import number, value_label
 
 REACH: Final = 3
@@ -109,7 +109,7 @@ def _cells(
     right = _expected(here)
     epoch = _common_epoch(here)
     acked = _cell([s for s in here if s.f == "send"], seen, right, None)
-    polled = _cell([s for s in here if s.f == "poll"], seen, right, None)
+    polled = _cell([s for s in here if s.f in POLLS], seen, right, None)
     logs = [
         _log_cell(
             [s for s in here if s.f == "replica" and s.node == node], seen, right, epoch, at, ends.get(node)
@@ -125,7 +125,7 @@ def _expected(here: Iterable[Sighting]) -> int | None:
     by_kind: dict[str, Counter[int]] = {}
     for s in here:
         by_kind.setdefault(s.f, Counter())[s.value] += 1
-    for f in ("send", "replica", "drain", "poll"):
+    for f in ("send", "replica", "drain", *POLLS):
         if f in by_kind:
             return by_kind[f].most_common(1)[0][0]
     return None

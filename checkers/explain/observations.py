@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from wrackline.history.excerpts import History, decode_extra, having, record_of
-from wrackline.history.model import Record, Type
+from wrackline.history.model import POLLS, Record, Type
 
 NEAR_RECORDS: Final = 64
 _OFFSET_BITS: Final = 44
@@ -85,7 +85,7 @@ def observations(history: History, wanted: Mapping[tuple[str, int], Collection[i
         return result
     topics = sorted({topic for topic, _ in wanted})
     where = (ds.field("type") != Type.INVOKE.value) & ds.field("topic").isin(topics)
-    where &= ds.field("f").isin(["send", "poll", "drain", "replica"])
+    where &= ds.field("f").isin(["send", *POLLS, "drain", "replica"])
     codes = {
         topic: np.array(
             sorted(_code(p, o) for (t, p), offsets in wanted.items() if t == topic for o in offsets)

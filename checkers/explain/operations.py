@@ -8,7 +8,7 @@ from typing import Final
 
 from wrackline.checkers.explain.model import OPEN, Operation
 from wrackline.history.excerpts import KEPT_RECORDS, Excerpt
-from wrackline.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
+from wrackline.history.model import CONTROL, NEMESIS, POLLS, REPLICA, Event, Type
 from wrackline.history.wording import (
     number,
     outcome_label,
@@ -116,7 +116,9 @@ def _what(row: Excerpt) -> str:
         return _taken(event)
     if event.f in ("commit", "committed", "rebalance", "subscribe"):
         return _of_a_group(event)
-    if event.f in ("poll", "drain", "replica"):
+    if event.f in ("acknowledge", "lag"):
+        return _of_a_share_group(event)
+    if event.f in (*POLLS, "drain", "replica"):
         end = "" if event.high_watermark is None else f", log ends at {number(event.high_watermark)}"
         return f"{_read(row)}{end}"
     return where if event.topic is not None else ""
@@ -190,6 +192,29 @@ def _of_a_group(event: Event) -> str:
     listed = listed or (event.topic or "") if event.type == Type.INVOKE else listed or "nothing"
     names = [f"{name} {extra[name]}" for name in ("group", "generation") if extra.get(name) is not None]
     return f"{listed} · {', '.join(names)}" if names else listed
+
+
+def _of_a_share_group(event: Event) -> str:
+    """The kinds of acknowledgements with their offsets, or the lags of a share group, and the group."""
+    extra = event.extra or {}
+    kinds = [
+        f"{kind} {_ranges(offsets)} of {event.topic}-{p}"
+        for kind, places in _pairs(extra.get("acks"))
+        for p, offsets in _pairs(places)
+    ]
+    lags = [f"{_offset(lag)} of {event.topic}-{p}" for p, lag in _pairs(extra.get("lags"))]
+    return f"{_listed([*kinds, *lags]) or 'nothing'} · group {extra.get('group')}"
+
+
+def _pairs(found: object) -> Iterable[tuple[object, object]]:
+    return found.items() if isinstance(found, Mapping) else ()
+
+
+def _ranges(offsets: object) -> str:
+    """``3, 5 and 9``, cut short."""
+    every = list(map(_offset, offsets)) if isinstance(offsets, list) else [str(offsets)]
+    more = f" and {len(every) - _PARTITIONS_SPELT} more" if len(every) > _PARTITIONS_SPELT else ""
+    return ", ".join(every[:_PARTITIONS_SPELT]) + more
 
 
 def _offset(offset: object) -> str:

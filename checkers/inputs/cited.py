@@ -16,7 +16,7 @@ from wrackline.checkers.inputs.row_groups import Names, ints
 from wrackline.checkers.inputs.runs import Place
 from wrackline.checkers.inputs.table import NONE, Bools, Ints
 from wrackline.checkers.inputs.validity import column_numbers
-from wrackline.history.model import REPLICA
+from wrackline.history.model import POLLS, REPLICA
 from wrackline.history.store.addresses import parquet
 
 MOST_ROWS: Final = 64
@@ -61,7 +61,7 @@ def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
         final = (f == _code(names, "drain")) | (process == REPLICA)
         late = (kind == _code(types, "info")) | (ints(table["latency_ns"]) >= LATE_NS)
         unsure = (f == _code(names, "send")) & late
-        poll = f == _code(names, "poll")
+        poll = np.isin(f, [_code(names, name) for name in POLLS])
         result.append((ints(table["index"]), ints(table["time_ns"]), final, poll, unsure, process))
     if not result:
         nothing = np.zeros(0, dtype=np.int64)

@@ -18,6 +18,7 @@ class Family(StrEnum):
     CYCLES = "cycles"
     TRANSACTIONS = "transactions"
     GROUPS = "groups"
+    SHARE_GROUPS = "share groups"
     REGISTERS = "registers"
     QUEUES = "queues"
 
@@ -48,6 +49,10 @@ class Promise(Enum):
     )
     PROCESSED_INPUT = (
         "forbidden where consumers go back after an abort and committed records must stay; else reported"
+    )
+    LEADERS_MEMORY = (
+        "forbidden; allowed where the leader changed or a fault was in force: locks, and deliveries that "
+        "nobody acknowledged, are in the leader's memory"
     )
     LINEARIZABLE_READS = (
         "forbidden with +linearizable-reads; allowed without where the leader changed or a fault was in force"

@@ -25,7 +25,8 @@ markers; where they ask the leader for the end (``read_by: end``) they are a mat
 COMMITTED_READS and WHOLE_TRANSACTIONS are promised where consumers read at ``read_committed`` (the last where
 records may not be lost, either), and what breaks them is reported elsewhere. PROCESSED_INPUT is promised, as
 CONSUMERS_GET_ALL is, where the application takes its consumers back after an abort, and reported elsewhere.
-Nobody promises ISOLATED_WRITES (KIP-98).
+Nobody promises ISOLATED_WRITES (KIP-98). LEADERS_MEMORY is promised until the leader changed, or a fault was
+in force.
 """
 
 from __future__ import annotations
@@ -257,6 +258,8 @@ class Contract:
                 return self._sent_again(place)
             case Promise.CONSUMERS_GET_ALL:
                 return self._consumer(place)
+            case Promise.LEADERS_MEMORY:
+                return self._memory(place)
             case Promise.ISOLATED_WRITES:
                 why = "transactions do not isolate their writes from each other (KIP-98)"
                 return Rule(_allowed(why))
@@ -295,6 +298,12 @@ class Contract:
         ]
         why = f"{led}, and no fault was in force, so no other node can have answered"
         return Rule(_forbidden(why), Excuses.of({lease: happened, **self._damages(place)}))
+
+    def _memory(self, place: Place | None) -> Rule:
+        forgets = "a leader forgets locks, and deliveries that nobody acknowledged"
+        happened = [*self._grounds.changes(place), *self._grounds.faults()]
+        why = f"{self._led(place)}, and no fault was in force, so its memory was whole"
+        return Rule(_forbidden(why), Excuses.of({forgets: happened}))
 
     def _replicas(self, place: Place | None) -> int:
         of = [t.replication_factor for t in self.run.info.topics if place is None or t.name == place[0]]

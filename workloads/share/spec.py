@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -234,7 +234,8 @@ class ShareSpec(ClientsSpec):
             transaction_timeout_ms=self.transaction_timeout_ms,
         )
 
-    def misfits(self, partitions: int) -> Iterator[str]:
+    def misfits(self, topics: Mapping[str, int]) -> Iterator[str]:
+        partitions = sum(topics.values())
         if self.transactors and self.partitions_per_txn > partitions:
             yield (
                 f"partitions_per_txn {self.partitions_per_txn} needs as many partitions, topic.partitions is "

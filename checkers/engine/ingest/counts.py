@@ -20,7 +20,7 @@ from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.facts import Count, Gap, each_group, grouped
 from wrackline.checkers.inputs.row_groups import FAIL, INFO, OK, Batch, Names, Operations
 from wrackline.checkers.inputs.table import NONE, Bools, C, Ints, Table, concatenated, constant
-from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, UNASKED
+from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, POLLS, UNASKED
 
 BUCKETS = 50.0
 """Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""
@@ -91,7 +91,7 @@ class Counts:
 
     def operations(self, batch: Batch, operations: Operations, names: Mapping[str, Names]) -> None:
         f = names["f"]
-        polls = (operations.f == f.number("poll")) & (operations.kind == OK)
+        polls = np.isin(operations.f, [f.number(name) for name in POLLS]) & (operations.kind == OK)
         self._read += int(batch.events.size[operations.event[polls]].sum())
         edges = self.context.edges[self.run]
         done = np.where(operations.complete_ns == NONE, operations.invoke_ns, operations.complete_ns)

@@ -18,7 +18,7 @@ from wrackline.checkers.engine.facts import Epoch, Final, Held, Poll, Position, 
 from wrackline.checkers.engine.ingest.per_process import Sequence, Walk, is_elsewhere, put_steps
 from wrackline.checkers.inputs.row_groups import OK, Batch, Names
 from wrackline.checkers.inputs.table import NONE, Bools, Ints, concatenated, constant
-from wrackline.history.model import REPLICA
+from wrackline.history.model import POLLS, REPLICA
 
 
 class Reads:
@@ -42,7 +42,8 @@ class Reads:
 
     def _seen(self, batch: Batch, base: Ints) -> None:
         answered = (batch.events.kind == OK) & (base != NONE) & (batch.events.size > 0)
-        self._given(batch, base, answered & (batch.events.f == self._number("poll")), Poll)
+        polls = np.isin(batch.events.f, [self._number(f) for f in POLLS])
+        self._given(batch, base, answered & polls, Poll)
         self._given(batch, base, answered & (batch.events.f == self._number("drain")), Final)
         of_replicas = (
             answered & (batch.events.f == self._number("replica")) & (batch.events.process == REPLICA)

@@ -221,7 +221,7 @@ def _kinds_succeeded(run: Run, figures: Figures) -> Met:
     stretches = phases.healthy(run)
     if not stretches:
         error.append("there was no healthy phase")
-    kinds = {f for _, f in figures.segments if f != "assign"}
+    kinds = {f for _, f in figures.segments if f not in ("assign", "lag")}
     ever: set[str] = set()
     for stretch in stretches:
         outcomes = metrics.counted(run, figures, stretch.begin_ns, stretch.end_ns)

@@ -62,7 +62,7 @@ def _raw(data: PictureData, kinds: Sequence[str], frame: Frame) -> Markup:
 
 
 def _kinds(names: Sequence[str]) -> list[str]:
-    order = {"send": 0, "poll": 1, "read": 2, "dequeue": 2, "end": 3}
+    order = {"send": 0, "poll": 1, "acquire": 1, "read": 2, "dequeue": 2, "end": 3, "acknowledge": 3}
     return sorted(names, key=lambda name: (order.get(name, 9), name))[:_KINDS]
 
 

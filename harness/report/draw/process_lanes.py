@@ -24,6 +24,7 @@ from wrackline.harness.report.read.bars import SEVERAL
 from wrackline.harness.report.read.columns import OUTCOMES, Ints
 from wrackline.harness.report.read.faults import Fault
 from wrackline.harness.report.read.pictures import Gathered
+from wrackline.history.model import POLLS
 from wrackline.history.wording import duration, process_label, seconds, shorten
 from wrackline.pages.frame import PAGE, PHONE, Frame, LabelRows, draw_time_axis, for_both
 from wrackline.pages.svg import Scale, Svg, text_width
@@ -157,7 +158,7 @@ def _draw_bars(svg: Svg, bars: Sequence[_Bar], top: float, *, tips: bool) -> Non
 
 
 def _shade(op: Operation) -> str:
-    return op.f if op.f in ("send", "poll", "end") else "else"
+    return "poll" if op.f in POLLS else op.f if op.f in ("send", "end") else "else"
 
 
 def _extent(op: Operation, x: Scale) -> tuple[float, float]:
@@ -274,10 +275,9 @@ def processes_chart(data: PictureData) -> Chart | None:
 
 
 def _of_shade(of: Gathered, shade: str) -> np.ndarray:
-    named = {name: of.fs.index(name) for name in ("send", "poll") if name in of.fs}
-    if shade != "else":
-        return np.asarray(of.bars["operation"]["f"] == named.get(shade, 254))
-    return ~np.isin(of.bars["operation"]["f"], list(named.values()))
+    kinds = {"send": ("send",), "poll": POLLS, "else": ("send", *POLLS)}[shade]
+    result = np.isin(of.bars["operation"]["f"], [of.fs.index(name) for name in kinds if name in of.fs])
+    return ~result if shade == "else" else result
 
 
 def _ends(of: Gathered) -> Ints:

@@ -30,7 +30,7 @@ from wrackline.pages.svg import Scale, Svg, text_width, ticks
 
 BUCKETS: Final = 300
 _DECADES: Final = tuple(10.0**power for power in range(-3, 7))
-_AFTERWARDS: Final = ("drain", "replica", "assign")
+_AFTERWARDS: Final = ("drain", "replica", "assign", "lag")
 """Not part of the load: the final read, and consumers taking partitions."""
 
 
@@ -61,7 +61,7 @@ def buckets(metrics: Mapping[str, Any] | None, extent_s: float) -> tuple[int, di
         f = str(row.get("f", "?"))
         if second is not None and 0 <= second <= extent_s and f not in _AFTERWARDS:
             gathered.setdefault(f, {}).setdefault(second // step, []).append(row)
-    order = {"send": 0, "poll": 1, "end": 2}
+    order = {"send": 0, "poll": 1, "acquire": 1, "end": 2, "acknowledge": 2}
     named = sorted(gathered.items(), key=lambda item: (order.get(item[0], 9), item[0]))
     return step, {
         f: [_bucket(at * step, step, members) for at, members in sorted(by.items())] for f, by in named[:6]

@@ -19,13 +19,14 @@ from wrackline.harness.report.read.columns import OPERATION, Batch, Bools, Ints,
 from wrackline.harness.report.read.downsample import Downsampler
 from wrackline.history.excerpts import decode_extra
 from wrackline.history.json_values import mapping
+from wrackline.history.model import POLLS
 
 COLUMNS: Final = 600
 """Points in time that unseen records are counted at."""
 _ENDS: Final = 4_096
 """Points in time for which the end of each log is remembered."""
 LAGS: Final = 8_000
-GIVEN: Final = ("poll", "drain", "dequeue")
+GIVEN: Final = (*POLLS, "drain", "dequeue")
 """Kinds of operations that hand records to a consumer."""
 _BLOCK_BITS: Final = 16
 _IN_BLOCK: Final = (1 << _BLOCK_BITS) - 1

@@ -23,7 +23,7 @@ TIMES: Final = 240
 """Points in time that quantiles of latency are told for."""
 _RATIO: Final = 12
 """Latencies of the raw picture are held apart when they differ by a twelfth of a decade."""
-_NOT_LOAD: Final = ("drain", "assign", "rebalance", "crash", "subscribe")
+_NOT_LOAD: Final = ("drain", "assign", "rebalance", "crash", "subscribe", "lag")
 """Kinds of operations whose latency says nothing: the final read, and consumers that take partitions."""
 _READ: Final = (*GIVEN, "read")
 
