@@ -22,7 +22,8 @@ parts steps.
                             run of that workload
 ``c: gen 2 from 0 1/5``     a rebalance: c is told of its group's generation 2, with partitions 0 and 1, which
                             begin there; ``1/?`` where nobody told; ``gen 2`` alone: without partitions;
-                            ``gen 2 from 0 eager``, ``cooperative``, ``consumer``: by that protocol
+                            ``gen 2 from 0 eager``, ``cooperative``, ``consumer``: by that protocol;
+                            ``gen 2 lost``: what it had is another's already
 ``c: crash``                c ends without leaving its group
 ``c: commit 3 1/5``         c commits 3 and 5, under the generation it was told last; ``commit 3 gen 1``:
                             under another; ``commit 3 !``: refused; ``commit 3 ?``: outcome unknown;
@@ -256,13 +257,15 @@ class Case(Words):
 
     def _rebalance(self, process: int, words: list[str], step: str) -> None:
         words, extra = self._in_group(words, step)
-        words, flags = self._flags(words, ("gen",), ("from", *_PROTOCOLS), step)
+        words, flags = self._flags(words, ("gen",), ("from", "lost", *_PROTOCOLS), step)
         places = dict(self._offset(word, step) for word in words)
         self._generations[process] = flags["gen"]
         extra |= {"member": f"m{process}", "generation": flags["gen"], "partitions": list(places)}
         known = {str(partition): start for partition, start in places.items() if start is not None}
         if known:
             extra["positions"] = known
+        if "lost" in flags:
+            extra["lost"] = True
         for protocol in flags.keys() & set(_PROTOCOLS):
             extra["protocol"] = protocol
         self._event(process, Type.OK, "rebalance", extra=extra)

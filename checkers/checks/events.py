@@ -122,6 +122,9 @@ class GroupEvent:
     asked: str
     """Which end of its transaction was asked for; empty: it is not on record."""
     is_async: bool
+    is_lost: bool
+    """A member gives up what it had without being asked. The generation that it names may be one that was
+    never stored: a coordinator names it when members join, before it writes it down."""
     coordinator: int
     """The node that answered; below 0: nobody told."""
     is_certain: bool
@@ -167,6 +170,7 @@ def _group_event(row: Mapping[str, Any], base: int, known: Mapping[int, AboutLog
         txn=_number(extra.get("txn")),
         asked=_text(extra.get("asked")) or "",
         is_async=extra.get("mode") == "async",
+        is_lost=extra.get("lost") is True,
         coordinator=_number(extra.get("coordinator")),
         is_certain=extra.get("coordinator_by") == "connection",
         is_stable=extra.get("stable") is True,

@@ -152,7 +152,7 @@ class Coordinator:
         """Sets for each commit of unknown outcome until when it may take effect."""
         rising: list[GroupEvent] = []
         for rebalance in self._rebalances if self._is_classic else ():
-            if rebalance.generation > (rising[-1].generation if rising else -1):
+            if not rebalance.is_lost and rebalance.generation > (rising[-1].generation if rising else -1):
                 rising.append(rebalance)
         for one in self._commits:
             if not one.succeeded and self._is_sent_at_once(one):
@@ -260,7 +260,8 @@ class Coordinator:
     # --- generations
 
     def _rebalance(self, rebalance: GroupEvent) -> Iterator[Finding]:
-        if self._newest is None or rebalance.generation >= self._newest.generation:
+        newest = -1 if self._newest is None else self._newest.generation
+        if not rebalance.is_lost and rebalance.generation >= newest:
             self._newest = rebalance
         held = self._holds.get(rebalance.process, ())
         self._holds[rebalance.process] = rebalance.logs

@@ -31,7 +31,9 @@ def double_owners(moves: Sequence[GroupEvent], about: AboutRun) -> Iterator[Find
     """Yields partitions with two owners, of all groups. A member was in a generation if it was told of it,
     though it had no partitions: the group waited for each of these."""
     present = {
-        (one.of, one.generation, one.who) for one in moves if one.f == REBALANCE and one.generation >= 0
+        (one.of, one.generation, one.who)
+        for one in moves
+        if one.f == REBALANCE and one.generation >= 0 and not one.is_lost
     }
     of_generation: dict[tuple[object, ...], list[Owned]] = defaultdict(list)
     leaving: dict[tuple[str, int], list[Owned]] = defaultdict(list)
