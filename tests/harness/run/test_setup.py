@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from wrackline.harness.run.dry_run import forecast
-from wrackline.harness.run.live.setup import later_versions, plan_of, run_info
+from wrackline.harness.run.live.setup import internal_topics, later_versions, plan_of, run_info
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import System
 
@@ -83,3 +83,15 @@ def test_versions_that_nodes_become_are_brought_beforehand() -> None:
     spec = parse("{name: x, system: {kind: apache-kafka, version: 4.3.1}}", "x.yaml", settings=[schedule])
     assert later_versions(spec) == ["4.4.0", "4.3.1"]
     assert later_versions(parse("{name: x}", "x.yaml")) == []
+
+
+def test_the_history_has_the_leaders_of_the_topic_that_has_the_commits_of_groups() -> None:
+    """Who leads a partition of it coordinates the groups there."""
+    kafka = ("system.kind=apache-kafka",)
+    for workload, expected in (
+        ("group", ["__consumer_offsets"]),
+        ("txn", ["__consumer_offsets"]),
+        ("log", []),
+    ):
+        spec = parse(f"{{name: x, workload: {{name: {workload}}}}}", "x.yaml", settings=kafka)
+        assert internal_topics(spec) == expected
