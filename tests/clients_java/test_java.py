@@ -144,6 +144,48 @@ def test_an_answer_that_came_late_is_not_taken_for_what_is_committed_now() -> No
     assert consumer.committed("log", [0]) == {0: 2}
 
 
+def optional(value: Any) -> Any:
+    return SimpleNamespace(isPresent=lambda: value is not None, get=lambda: value)
+
+
+def node(node_id: int) -> Any:
+    return SimpleNamespace(id=lambda: 2**31 - 1 - node_id)
+
+
+CLASSIC = SimpleNamespace(coordinator=SimpleNamespace(coordinator=node(2)))
+NOT_YET = SimpleNamespace(coordinator=SimpleNamespace(coordinator=None))
+
+
+def consumer_protocol(coordinator: Any) -> Any:
+    manager = None if coordinator is None else SimpleNamespace(coordinator=coordinator)
+    thread = SimpleNamespace(requestManagers=SimpleNamespace(coordinatorRequestManager=optional(manager)))
+    return SimpleNamespace(applicationEventHandler=SimpleNamespace(networkThread=thread))
+
+
+@pytest.mark.parametrize(
+    ("delegate", "coordinator"),
+    [
+        (CLASSIC, 2),
+        (NOT_YET, -1),
+        (consumer_protocol(node(3)), 3),
+        (consumer_protocol(None), -1),
+        (SimpleNamespace(), -1),
+    ],
+)
+def test_the_coordinator_is_read_from_the_librarys_own_fields(delegate: Any, coordinator: int) -> None:
+    """As they are in 3.7 to 4.4; of a version that has others nobody knows it."""
+    kafka = SimpleNamespace(
+        jpype=SimpleNamespace(JException=Late),
+        field=getattr,
+        has_field=hasattr,
+        named=lambda _: lambda: None,
+        made=lambda *_: SimpleNamespace(delegate=delegate),
+    )
+    consumer = JavaConsumer(cast("Kafka", kafka), LogSpec(client=JAVA), {})
+    assert consumer.coordinator() == coordinator
+    assert consumer.requires_stable
+
+
 def thrown(
     *kinds: str,
     kafka: str = "UNKNOWN_SERVER_ERROR",

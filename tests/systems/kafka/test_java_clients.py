@@ -75,6 +75,10 @@ def test_a_run_with_java_clients_records_every_kind_of_operation(
     assert ("drain", "fail") not in seen
     if workload == "group":
         assert {("rebalance", "ok"), ("crash", "ok")} <= seen
+        answered = [orjson.loads(row["extra"]) for row in rows if (row["f"], row["type"]) == ("commit", "ok")]
+        nodes = {extra.get("coordinator") for extra in answered} - {None}
+        assert nodes, "read from the library's own fields"
+        assert nodes <= set(map(int, orjson.loads((run / "run.json").read_bytes())["nodes"]))
 
 
 ASK = """
