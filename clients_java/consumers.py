@@ -10,7 +10,7 @@ from wrackline.clients_java.jvm import Kafka, closed, log, opened
 from wrackline.workloads.clients.base import Fetched, Polled, Settings
 
 _BIGGEST_ID = 2**31 - 1
-"""The library connects to a coordinator as to a node whose id is this less that of the broker."""
+"""Versions before 4.4 connect to a coordinator as to a node whose id is this less that of the broker."""
 ASK_S = 2.0
 """For the consumer's own position, which it knows without asking."""
 
@@ -154,7 +154,10 @@ def _coordinator(kafka: Kafka, handle: Any) -> int:
         manager = None if managers is None else kafka.field(managers, "coordinatorRequestManager")
         coordinator = manager.get() if manager is not None and manager.isPresent() else None
     node = None if coordinator is None else kafka.field(coordinator, "coordinator")
-    return -1 if node is None else _BIGGEST_ID - int(node.id())
+    if node is None:
+        return -1
+    node_id = int(node.id())
+    return _BIGGEST_ID - node_id if node_id > _BIGGEST_ID // 2 else node_id
 
 
 def consumer(

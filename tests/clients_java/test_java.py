@@ -153,6 +153,7 @@ def node(node_id: int) -> Any:
 
 
 CLASSIC = SimpleNamespace(coordinator=SimpleNamespace(coordinator=node(2)))
+BY_ITS_OWN_ID = SimpleNamespace(coordinator=SimpleNamespace(coordinator=SimpleNamespace(id=lambda: 2)))
 NOT_YET = SimpleNamespace(coordinator=SimpleNamespace(coordinator=None))
 
 
@@ -166,6 +167,7 @@ def consumer_protocol(coordinator: Any) -> Any:
     ("delegate", "coordinator"),
     [
         (CLASSIC, 2),
+        (BY_ITS_OWN_ID, 2),
         (NOT_YET, -1),
         (consumer_protocol(node(3)), 3),
         (consumer_protocol(None), -1),
