@@ -12,6 +12,11 @@ from typing import Protocol, runtime_checkable
 from wrackline.errors import InfrastructureError
 
 
+def further_disks(first: PurePosixPath, count: int) -> tuple[PurePosixPath, ...]:
+    """Returns the mount points of disk 2, disk 3, ... of a host with so many: ``/data2``, ``/data3``."""
+    return tuple(first.with_name(f"{first.name}{number}") for number in range(2, count + 1))
+
+
 class FleetError(InfrastructureError):
     """A host, its SSH or its power switch failed. The message names the host, the command and the way out."""
 
@@ -39,6 +44,8 @@ class Host:
     key_file: Path | None = None
     data_dir: PurePosixPath = PurePosixPath("/data")
     """Mount point of the disk that loses unsynced data in a power cut."""
+    more_disks: tuple[PurePosixPath, ...] = ()
+    """Mount points of further such disks, for nodes that keep their data on several."""
     python: str = "/usr/bin/python3"
     root: PurePosixPath = PurePosixPath("/")
     """Where the folders of a system begin (``opt/wrackline`` and others): ``/`` where we may write there."""
@@ -52,6 +59,11 @@ class Host:
     """As whom commands are carried out, where ``user`` is not root."""
     alias: str = ""
     """What its owner calls it."""
+
+    @property
+    def disks(self) -> tuple[PurePosixPath, ...]:
+        """Returns the mount points of the data disks: disk 1, disk 2, ..."""
+        return (self.data_dir, *self.more_disks)
 
     @property
     def ssh_address(self) -> str:
@@ -183,6 +195,21 @@ class PageCache(Protocol):
     def drop_page_cache(self, host: Host) -> PowerCut:
         """Kill the programs that use the data disk and lose what they had not synced, while the host stays
         on. Starting them again is the caller's. Raises FleetError, also when the host is off."""
+
+
+@runtime_checkable
+class DiskPower(Protocol):
+    """An optional ability of a power switch: it takes one data disk from a host that stays on. Disks are
+    counted from 1."""
+
+    def cut_disk(self, host: Host, number: int) -> PowerCut:
+        """Take a disk from under its programs: what it had not synced is lost, and everything that is asked
+        of it fails. Raises FleetError, also when the host is off."""
+
+    def restore_disk(self, host: Host, number: int) -> PowerCut | None:
+        """Kill the programs that still hold on to the disk, and mount it anew. Returns what the last
+        ``cut_disk`` lost; None when there was none. Idempotent. Raises FleetError, also when the host is
+        off."""
 
 
 @runtime_checkable

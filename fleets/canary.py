@@ -146,6 +146,8 @@ def numbers(listing: str) -> set[int]:
 class _Life:
     """One canary from its start to its end."""
 
+    base: str
+    """The folder of all canaries of its disk."""
     folder: str
     token: str
     pid: int | None = None
@@ -171,6 +173,14 @@ class _Life:
             self.changed.wait_for(lambda: self.reported or self.over, max(0.0, deadline - time.monotonic()))
             return bool(self.reported)
 
+    def wait_witness(self, host: str, deadline: float) -> None:
+        """Waits until it could prove a cut that is decided now, or is over."""
+        with self.changed:
+            self.changed.wait_for(
+                lambda: self.over or judge(host, self.reported, time.monotonic_ns(), ()).proved,
+                max(0.0, deadline - time.monotonic()),
+            )
+
     def end(self, why: str) -> None:
         with self.changed:
             self.over = True
@@ -179,67 +189,75 @@ class _Life:
 
 
 class Canaries:
-    """A canary on each host, from ``start`` to ``stop``. Safe to use from several threads for different
-    hosts."""
+    """A canary on each data disk of each host, from ``start`` to ``stop``. Safe to use from several threads
+    for different hosts."""
 
     def __init__(self, fleet: Fleet, hosts: Sequence[Host]) -> None:
         self._fleet = fleet
         self._hosts = tuple(hosts)
-        self._lives: dict[str, _Life] = {}
+        self._lives: dict[tuple[str, int], _Life] = {}
+        """By host and disk."""
 
-    def start(self, host: Host) -> None:
+    def start(self, host: Host, disk: int = 1) -> None:
         """Begin on a host that is on, also again after a cut and `after`; what an earlier canary left is
         removed. Returns at once: `wait` tells whether it came to anything, and so does the next `after`."""
-        if (old := self._lives.get(host.name)) is not None:
+        if (old := self._lives.get((host.name, disk))) is not None:
             old.over = True
         token = secrets.token_hex(8)
-        life = self._lives[host.name] = _Life(f"{host.data_dir}/{FOLDER}/{token}", token)
+        base = _base(host, disk)
+        life = self._lives[host.name, disk] = _Life(base, f"{base}/{token}", token)
         threading.Thread(
             target=self._listen, args=(host, life), name=f"canary-{host.name}", daemon=True
         ).start()
 
     def start_all(self) -> None:
         for host in self._hosts:
-            self.start(host)
+            for disk in _disks(host):
+                self.start(host, disk)
 
     def wait(self, timeout_s: float = START_S) -> list[str]:
         """Waits until each canary has reported a number. Returns what is wrong with those that did not in
         time."""
         deadline = time.monotonic() + timeout_s
         problems = []
-        for name, life in self._lives.items():
+        for (name, disk), life in self._lives.items():
             if not life.sings(deadline):
                 why = life.complaint or f"it reported nothing within {timeout_s:g} s"
-                problems.append(f"{name}: no canary, so no power cut of it can be proved: {why}")
+                where = _place(name, disk)
+                problems.append(f"{where}: no canary, so no power cut of it can be proved: {why}")
         return problems
 
     def latest(self, host: Host) -> Reported | None:
-        """The last number that reached us, and when."""
-        life = self._lives.get(host.name)
+        """The last number that reached us from the first disk, and when."""
+        life = self._lives.get((host.name, 1))
         if life is None:
             return None
         with life.changed:
             return life.reported[-1] if life.reported else None
 
-    def wait_witness(self, host: Host, timeout_s: float = WITNESS_S) -> None:
-        """Wait until the host's canary could prove a cut that is decided now and takes all that it kept.
-        Returns at once where no canary runs, and after ``timeout_s`` in any case: `after` then says what was
-        missing."""
-        if (life := self._lives.get(host.name)) is None:
-            return
-        with life.changed:
-            life.changed.wait_for(
-                lambda: life.over or judge(host.name, life.reported, time.monotonic_ns(), ()).proved,
-                timeout_s,
-            )
+    def wait_witness(self, host: Host, timeout_s: float = WITNESS_S, *, disk: int | None = None) -> None:
+        """Wait until the canary of every disk, or of one, could prove a cut that is decided now and takes all
+        that it kept. Returns at once where no canary runs, and after ``timeout_s`` in any case: `after` then
+        says what was missing."""
+        deadline = time.monotonic() + timeout_s
+        for number in _disks(host) if disk is None else (disk,):
+            if (life := self._lives.get((host.name, number))) is not None:
+                life.wait_witness(host.name, deadline)
 
-    def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
-        """Returns what the canary lost, once the host is on again and before the canary is started again.
-        Raises nothing: a canary that shows nothing says why.
+    def after(self, host: Host, decided_ns: int | None = None, *, disk: int | None = None) -> CanaryLoss:
+        """Returns what the canary of a disk lost, once the disk is there again and before the canary is
+        started again. Without ``disk``: of all disks of the host the first one whose canary proves nothing,
+        else disk 1. Raises nothing: a canary that shows nothing says why.
 
         ``decided_ns``: monotonic clock when the cut was asked for; None when nobody asked for it: then what
         was reported last is taken for it."""
-        life = self._lives.get(host.name)
+        losses = [
+            self._after(host, number, decided_ns) for number in (_disks(host) if disk is None else (disk,))
+        ]
+        return next((loss for loss in losses if not loss.proved), losses[0])
+
+    def _after(self, host: Host, disk: int, decided_ns: int | None) -> CanaryLoss:
+        life = self._lives.get((host.name, disk))
         if life is None:
             return CanaryLoss(host.name, problem="none ran on this host")
         with life.changed:
@@ -264,17 +282,17 @@ class Canaries:
             return [problem for problem in pool.map(self._stop, self._hosts) if problem]
 
     def _stop(self, host: Host) -> str | None:
-        life = self._lives.pop(host.name, None)
-        if life is None:
+        lives = [life for disk in _disks(host) if (life := self._lives.pop((host.name, disk), None))]
+        for life in lives:
+            life.over = True
+        if not lives or not self._fleet.power.is_on(host):
             return None
-        life.over = True
-        if not self._fleet.power.is_on(host):
-            return None
-        base = _base(host)
-        kill = f"kill {life.pid} 2>/dev/null; " if life.pid is not None else ""
+        bases = " ".join(shlex.quote(life.base) for life in lives)
+        pids = " ".join(str(life.pid) for life in lives if life.pid is not None)
+        kill = f"kill {pids} 2>/dev/null; " if pids else ""
         try:
             # Killed, it may still be about to make a file.
-            self._fleet.remote(host).run(f"{kill}rm -rf {base} || {{ sleep 0.5; rm -rf {base}; }}")
+            self._fleet.remote(host).run(f"{kill}rm -rf {bases} || {{ sleep 0.5; rm -rf {bases}; }}")
         except FleetError as error:
             return f"{host.name}: the canary's files could not be removed: {error}"
         return None
@@ -285,7 +303,7 @@ class Canaries:
         program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
         numbers = f"{PACE_S:g} {PER_FILE} {KEPT_FILES + SPARE_FILES}"
         command = (
-            f"rm -rf {_base(host)}; exec {shlex.quote(host.python)} -I -S -c {program}"
+            f"rm -rf {shlex.quote(life.base)}; exec {shlex.quote(host.python)} -I -S -c {program}"
             f" {shlex.quote(life.folder)} {life.token} {numbers}"
         )
         try:
@@ -314,5 +332,13 @@ def _hear_all(stream: Stream, life: _Life) -> None:
             life.hear(line.decode(errors="replace").strip())
 
 
-def _base(host: Host) -> str:
-    return shlex.quote(f"{host.data_dir}/{FOLDER}")
+def _base(host: Host, disk: int) -> str:
+    return f"{host.disks[disk - 1]}/{FOLDER}"
+
+
+def _disks(host: Host) -> range:
+    return range(1, len(host.disks) + 1)
+
+
+def _place(host: str, disk: int) -> str:
+    return host if disk == 1 else f"{host}, disk {disk}"

@@ -51,5 +51,10 @@ def folders_of(host: Host) -> Folders:
 
 
 def data_dir(host: Host) -> str:
-    """Returns the folder of the node's own data on its host."""
-    return str(host.data_dir / "broker")
+    """Returns the folder of the node's own data on its host; of several the first."""
+    return data_dirs(host)[0]
+
+
+def data_dirs(host: Host) -> tuple[str, ...]:
+    """Returns the folders of the node's own data, one on each disk of its host."""
+    return tuple(str(disk / "broker") for disk in host.disks)

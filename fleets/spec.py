@@ -25,6 +25,7 @@ class HostNeeds:
 
 
 MOST_MADE_HERE = 9
+MOST_DISKS = 4
 _MORE = (
     "hosts that are made here share one machine; for more name machines of your own, fleet.kind inventory, "
     "or test a cluster that runs already, system.kind external"
@@ -56,6 +57,9 @@ class FleetSpec(Strict):
     most_brokers: ClassVar[int] = MOST_MADE_HERE
     """With the spare ones."""
 
+    most_disks: ClassVar[int] = 1
+    """How many data disks each host can have."""
+
     kind: str
     """The fleet's name."""
     brokers: Annotated[int, Field(ge=1), Most(MOST_MADE_HERE, _MORE)] = 3
@@ -70,6 +74,8 @@ class FleetSpec(Strict):
     spare_controllers: Annotated[int, Field(ge=0, le=4)] = 0
     """Hosts with a controller that is not started, after the others: c4, ...; the fault ``add-controller``
     does. For systems whose quorum can change."""
+    disks: Annotated[int, Field(ge=1)] = 1
+    """How many data disks each host has; nodes of Apache Kafka keep a log directory on each (JBOD)."""
     zookeeper: Annotated[Literal[0, 1, 3, 5], NoBoolean] = 0
     """How many ZooKeeper servers there are, on hosts z1, z2, ...; several are an ensemble. For systems that
     keep their metadata there: Apache Kafka up to 2.8."""
@@ -136,6 +142,16 @@ class FleetSpec(Strict):
         if isinstance(given, dict) and given.get("zookeeper") and "controllers" not in given:
             return {**given, "controllers": 0}
         return given
+
+    @model_validator(mode="after")
+    def _disks_fit(self) -> Self:
+        if self.disks > self.most_disks:
+            most = "one data disk" if self.most_disks == 1 else f"at most {self.most_disks} data disks"
+            raise ValueError(
+                f"disks is {self.disks}: a host of the fleet {self.kind} has {most}; with netns it has up to "
+                f"{MOST_DISKS}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _controllers_fit(self) -> Self:

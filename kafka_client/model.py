@@ -172,3 +172,22 @@ class Reassignment(NamedTuple):
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
+
+
+class StoredLog(NamedTuple):
+    """A partition's log in a log directory of a broker."""
+
+    place: Place
+    is_future: bool
+    """It is being made, to replace the current log in another directory."""
+    lag: int
+    """Of a future log: how many records it is behind the current one."""
+
+
+class LogDir(NamedTuple):
+    """A log directory of a broker (KIP-113)."""
+
+    path: str
+    has_failed: bool
+    """The broker has met an error of its disk, and does not use it any more."""
+    logs: tuple[StoredLog, ...]

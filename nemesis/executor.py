@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from wrackline.fleets.base import (
     CLIENTS,
     ClientsSide,
+    DiskPower,
     Fleet,
     Host,
     Hypervisor,
@@ -24,12 +25,14 @@ from wrackline.nemesis.faults.cluster.admin_executor import AdminExecutor
 from wrackline.nemesis.faults.cluster.reassignments import ReassignmentExecutor
 from wrackline.nemesis.faults.host_steps import (
     CopyDisk,
+    CutDisk,
     DropPageCache,
     HoldDisk,
     InstallTools,
     OwnKernel,
     PlugHost,
     ReadClock,
+    RestoreDisk,
     StopHost,
     SwapDisk,
 )
@@ -108,6 +111,10 @@ class StepExecutor:
                 if not isinstance(switch := self._fleet.power, PageCache):
                     raise self._lacking("drop a page cache")
                 return StepResult(step, cut=switch.drop_page_cache(self._hosts[host]))
+            case CutDisk(host=host, number=number):
+                return StepResult(step, cut=self._disk_power.cut_disk(self._hosts[host], number))
+            case RestoreDisk(host=host, number=number):
+                return StepResult(step, cut=self._disk_power.restore_disk(self._hosts[host], number))
             case NodeStep() if not isinstance(step, AdminStep):
                 return StepResult(step, self._on_node(step, self._nodes[step.node_id]))
         return StepResult(step, self._on_host(step, self._hosts[step.host]))
@@ -195,6 +202,13 @@ class StepExecutor:
         if host.name == CLIENTS and isinstance(self._fleet, ClientsSide):
             return self._fleet.clients
         return self._fleet.remote(host)
+
+    @property
+    def _disk_power(self) -> DiskPower:
+        """Raises FaultError where no disk can be taken."""
+        if not isinstance(power := self._fleet.power, DiskPower):
+            raise self._lacking("take a disk from a host that stays on")
+        return power
 
     def _lacking(self, what: str) -> FaultError:
         return FaultError(f"the power switch of the fleet {self._fleet.name} cannot {what}")

@@ -24,11 +24,13 @@ from wrackline.nemesis.executor import StepExecutor, clients_of, hosts_of
 from wrackline.nemesis.faults.admin_steps import AdminStep, JoinQuorum
 from wrackline.nemesis.faults.host_steps import (
     CopyDisk,
+    CutDisk,
     DropPageCache,
     HoldDisk,
     InstallTools,
     OwnKernel,
     ReadClock,
+    RestoreDisk,
     SwapDisk,
 )
 from wrackline.nemesis.faults.step import Step
@@ -56,7 +58,18 @@ UNDO_PAUSE_S = 0.5
 BARRIER_S = 30.0
 NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, AwaitReassignment, AdminStep)
 """Undone whether the host is there or not: a switch, and what is asked of the cluster."""
-NEEDS_SHELL = (Shell, TcpProbeFrom, DescribeNode, DropPageCache, CopyDisk, InstallTools, OwnKernel, ReadClock)
+NEEDS_SHELL = (
+    Shell,
+    TcpProbeFrom,
+    DescribeNode,
+    DropPageCache,
+    CutDisk,
+    RestoreDisk,
+    CopyDisk,
+    InstallTools,
+    OwnKernel,
+    ReadClock,
+)
 """Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 T = TypeVar("T")
@@ -90,11 +103,11 @@ class Recording(Protocol):
 class Canaries(Protocol):
     """The part of `wrackline.fleets.canary` that the stage needs."""
 
-    def start(self, host: Host) -> None: ...
+    def start(self, host: Host, disk: int = 1) -> None: ...
 
-    def wait_witness(self, host: Host) -> None: ...
+    def wait_witness(self, host: Host, *, disk: int | None = None) -> None: ...
 
-    def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss: ...
+    def after(self, host: Host, decided_ns: int | None = None, *, disk: int | None = None) -> CanaryLoss: ...
 
 
 class Hold(NamedTuple):
@@ -179,6 +192,7 @@ class Stage:
                 node_id=node.node_id,
                 port=node.port,
                 data_dir=str(node.host.data_dir),
+                more_disks=tuple(map(str, node.host.more_disks)),
                 is_broker=node.is_broker,
                 controller_port=node.controller_port,
                 replication_port=node.replication_port,
@@ -266,6 +280,13 @@ class Stage:
                 self._wait_witness(host)
                 dropped = self._executor.carry_out(step)
                 return replace(dropped, canary=self._canary_after(host, dropped.cut))
+            case CutDisk(number=number):
+                self._wait_witness(host, number)
+                return self._executor.carry_out(step)
+            case RestoreDisk(number=number):
+                restored = self._executor.carry_out(step)
+                # Its canary was killed with the mount, also where nothing was cut.
+                return replace(restored, canary=self._canary_after(host, restored.cut, number))
             case PowerOn():
                 with self._switching(step.host):
                     cut = self.fleet.power.on(host)
@@ -318,16 +339,17 @@ class Stage:
         finally:
             self._switches_ended[host] += 1
 
-    def _wait_witness(self, host: Host) -> None:
+    def _wait_witness(self, host: Host, disk: int | None = None) -> None:
         """A cut that follows a power-on at once would have no witness: its canary has just begun."""
         if self._canaries is not None:
-            self._canaries.wait_witness(host)
+            self._canaries.wait_witness(host, disk=disk)
 
-    def _canary_after(self, host: Host, cut: PowerCut | None) -> CanaryLoss | None:
+    def _canary_after(self, host: Host, cut: PowerCut | None, disk: int | None = None) -> CanaryLoss | None:
         """Returns the canary's loss before the node is started: with the node's first syncs begins another
-        story."""
-        if self._canaries is None or cut is None:
+        story. ``disk``: that one alone was cut, or mounted anew."""
+        if self._canaries is None or (cut is None and disk is None):
             return None
-        loss = self._canaries.after(host, cut.decided_ns)
-        self._canaries.start(host)
+        loss = self._canaries.after(host, cut.decided_ns, disk=disk) if cut is not None else None
+        for number in range(1, len(host.disks) + 1) if disk is None else (disk,):
+            self._canaries.start(host, number)
         return loss

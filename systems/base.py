@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from wrackline.errors import InfrastructureError
 from wrackline.fleets.base import Host
 from wrackline.kafka_client.model import ClusterState as ClusterState
+from wrackline.kafka_client.model import LogDir as LogDir
 from wrackline.kafka_client.model import PartitionState as PartitionState
 from wrackline.kafka_client.model import Place as Place
 from wrackline.kafka_client.model import Quorum as Quorum
@@ -282,6 +283,18 @@ class Administered(Protocol):
 
     @property
     def admin(self) -> Admin: ...
+
+
+@runtime_checkable
+class LogDirectories(Protocol):
+    """A system whose brokers can be asked about their log directories, besides all else. Every error is a
+    DeployError."""
+
+    def log_dirs(self, node: Node, *, timeout_s: float) -> Sequence[LogDir]:
+        """The log directories of a broker, and the logs in each."""
+
+    def move_logs(self, node: Node, targets: Mapping[Place, str], *, timeout_s: float) -> None:
+        """Begin to move replicas of a broker to other log directories of it, by path."""
 
 
 @runtime_checkable

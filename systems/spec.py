@@ -128,6 +128,11 @@ class SystemSpec(Strict):
         """Tells whether anybody else than the brokers themselves elects leaders."""
         return True
 
+    @property
+    def has_log_dirs(self) -> bool:
+        """Tells whether a node keeps a log directory on each data disk of its host."""
+        return False
+
     def refusal(self, fleet: FleetSpec) -> str | None:  # noqa: ARG002
         """Returns why the system cannot run on hosts of this fleet as these settings say, in one line;
         None when it can."""

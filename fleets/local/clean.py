@@ -10,10 +10,10 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from wrackline.fleets.base import FleetError
+from wrackline.fleets.base import FleetError, further_disks
 from wrackline.fleets.local import throttle
 from wrackline.fleets.local.disk import discard, loops_below, wait_released
 from wrackline.fleets.local.domains import processes
@@ -38,7 +38,7 @@ from wrackline.fleets.local.state import (
 )
 
 LAST_PROGRAM_TIMEOUT_S = 10.0
-DATA_DIR = "/data"
+DATA_DIR = PurePosixPath("/data")
 BY_LIBVIRT = "libvirt"
 """The kind of fleet whose hosts are processes outside of its namespaces."""
 
@@ -74,7 +74,7 @@ def end_host(folder: FleetFolder, state: FleetState, host: str) -> None:
     """Kill what runs in a host's network namespace, and remove the namespace and the host's link at the
     bridge. Idempotent; fine where hosts have no namespace."""
     netns = state.netns(host)
-    discard_data(netns, folder.image(host))
+    discard_data(netns, [folder.image(host, disk) for disk in range(1, state.disks + 1)])
     kill_processes_in_netns(netns)
     if state.kind == BY_LIBVIRT:
         pids = processes(netns)
@@ -88,10 +88,14 @@ def end_host(folder: FleetFolder, state: FleetState, host: str) -> None:
     delete_netns(netns)
 
 
-def discard_data(netns: str, image: Path) -> None:
-    """Spare the machine from writing back what is about to be thrown away; best effort."""
+def discard_data(netns: str, images: Sequence[Path]) -> None:
+    """Spare the machine from writing back what is about to be thrown away of a host's data disks; best
+    effort."""
+    mounted = (DATA_DIR, *further_disks(DATA_DIR, len(images)))
     for pid in processes_in_netns(netns):
-        if discard(Path(f"/proc/{pid}/root{DATA_DIR}"), image):
+        disks = [(Path(f"/proc/{pid}/root{at}"), image) for at, image in zip(mounted, images, strict=True)]
+        discarded = [discard(at, image) for at, image in disks]  # of every disk
+        if any(discarded):
             return
 
 

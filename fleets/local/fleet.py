@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypedDict, TypeVar
 
-from wrackline.fleets.base import CLIENTS, FleetError, Host, Remote
-from wrackline.fleets.local.clean import clean, dismantle, folders_mounted
+from wrackline.fleets.base import CLIENTS, FleetError, Host, Remote, further_disks
+from wrackline.fleets.local.clean import DATA_DIR, clean, dismantle, folders_mounted
 from wrackline.fleets.local.disk import check_disk, check_room
 from wrackline.fleets.local.keys import host_files, make_keys, sshd_config
 from wrackline.fleets.local.look import is_alive
@@ -66,6 +66,7 @@ class Options(TypedDict, total=False):
     subnet: str
     state_dir: Path
     filesystem: str
+    disks: int
     detached: bool
 
 
@@ -86,10 +87,12 @@ class LocalFleet(ABC, Generic[M]):
         state_dir: Path = DEFAULT_STATE_ROOT,
         disk_mb: int = 256,
         filesystem: str = "ext4",
+        disks: int = 1,
         detached: bool = False,
         slowness: float = 1.0,
     ) -> None:
-        """``state_dir``: folder for the folders of all fleets. ``detached``: the fleet outlives this process.
+        """``state_dir``: folder for the folders of all fleets. ``disks``: how many data disks each host
+        has. ``detached``: the fleet outlives this process.
         ``slowness``: so many times the usual deadline a command on a host may take."""
         check_names(name, tuple(hosts))
         check_disk(filesystem, disk_mb)
@@ -98,7 +101,13 @@ class LocalFleet(ABC, Generic[M]):
         self.name = name
         self.folder = FleetFolder(state_dir.resolve(), name)
         self.hosts = tuple(
-            Host(host, address, key_file=self.folder.key, reads_here=self.reads_here)
+            Host(
+                host,
+                address,
+                key_file=self.folder.key,
+                reads_here=self.reads_here,
+                more_disks=further_disks(DATA_DIR, disks),
+            )
             for host, address in zip(hosts, addresses, strict=True)
         )
         self.state = FleetState(
@@ -112,6 +121,7 @@ class LocalFleet(ABC, Generic[M]):
             boot_id(),
             detached,
             self.kind,
+            disks,
         )
         self._slowness = slowness
         self._mutex = threading.RLock()
@@ -151,7 +161,7 @@ class LocalFleet(ABC, Generic[M]):
     @property
     def _needed_mb(self) -> int:
         """Room on the disk that a host may come to take."""
-        return self.state.disk_mb
+        return self.state.disk_mb * self.state.disks
 
     # -- life ------------------------------------------------------------------------------------------------
 

@@ -88,6 +88,8 @@ class FleetState(OwnedState):
     boot_id: str
     detached: bool = False
     kind: str = "netns"
+    disks: int = 1
+    """How many data disks each host has."""
 
     @property
     def control(self) -> str:
@@ -183,8 +185,8 @@ class FleetFolder(StateFolder[FleetState]):
         their programs."""
         return self.path / "clients"
 
-    def image(self, host: str) -> Path:
-        return self.path / f"{host}.img"
+    def image(self, host: str, disk: int = 1) -> Path:
+        return self.path / (f"{host}.img" if disk == 1 else f"{host}-{disk}.img")
 
     def log(self, host: str) -> Path:
         """The output of the host's first process and of its sshd."""

@@ -95,10 +95,10 @@ def hide(upper: str) -> None:
                 os.setxattr(folder, "trusted.overlay.opaque", b"y")
 
 
-def mount_disk(plan: dict[str, Any], root: str) -> None:
-    target = root + plan["data_dir"]
-    Path(target).mkdir(parents=True, exist_ok=True)
-    mount(plan["loop"], target, plan["filesystem"], 0, plan["mount_options"])
+def mount_disks(plan: dict[str, Any], root: str) -> None:
+    for loop, point in plan["disks"]:
+        Path(root + point).mkdir(parents=True, exist_ok=True)
+        mount(loop, root + point, plan["filesystem"], 0, plan["mount_options"])
 
 
 def mount_kernel_views(root: str) -> None:
@@ -169,7 +169,7 @@ def init(plan: dict[str, Any], ready: int) -> None:
     name = plan["hostname"].encode()
     call("sethostname", _libc.sethostname(name, len(name)))
     root = build_root(plan)
-    mount_disk(plan, root)
+    mount_disks(plan, root)
     mount_kernel_views(root)
     change_root(root)
     write_files(plan["files"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,16 +12,18 @@ from wrackline.fleets.base import Fleet
 from wrackline.fleets.local import throttle
 from wrackline.fleets.local.network.subnet import Subnet
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.spec import FleetSpec
+from wrackline.fleets.spec import MOST_DISKS, FleetSpec
 
 
 class NetnsSpec(FleetSpec):
     """Settings of the fleet ``netns``."""
 
+    most_disks: ClassVar[int] = MOST_DISKS
+
     kind: Literal["netns"] = "netns"
     """Hosts are namespaces of this machine."""
     disk_mb: Annotated[int, Field(ge=64, le=65_536)] = 256
-    """Size of each host's data disk."""
+    """Size of each data disk of a host."""
     filesystem: Literal["ext4", "xfs"] = "ext4"
     """The file system of each host's data disk."""
     subnet: Subnet = "198.18.0.0/24"
@@ -47,5 +49,6 @@ class NetnsSpec(FleetSpec):
             subnet=self.subnet,
             disk_mb=self.disk_mb,
             filesystem=self.filesystem,
+            disks=self.disks,
             state_dir=state_dir,
         )

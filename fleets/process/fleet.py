@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from wrackline.fleets.base import FleetError, Host, Remote
+from wrackline.fleets.base import FleetError, Host, Remote, further_disks
 from wrackline.fleets.local.remote import LocalRemote
 from wrackline.fleets.local.state import FleetLock, boot_id, check_names, host_numbers
 from wrackline.fleets.none.fleet import NoPowerSwitch
@@ -46,9 +46,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./+-]+")
 class ProcessFleet:
     """The `Fleet` of folders. One owner per name; several fleets live side by side."""
 
-    def __init__(self, name: str, hosts: Sequence[str], *, state_dir: Path, detached: bool = False) -> None:
-        """``state_dir``: the state root of all fleets. ``detached``: the fleet outlives this process. Raises
-        FleetError for names and paths that cannot be."""
+    def __init__(
+        self, name: str, hosts: Sequence[str], *, state_dir: Path, detached: bool = False, disks: int = 1
+    ) -> None:
+        """``state_dir``: the state root of all fleets. ``detached``: the fleet outlives this process.
+        ``disks``: how many folders for data each host has. Raises FleetError for names and paths that cannot
+        be."""
         check_names(name, tuple(hosts))
         self.name = name
         self.folder = ProcessFolder(state_dir.resolve() / BELOW, name)
@@ -57,6 +60,7 @@ class ProcessFleet:
                 f"{state_dir}: hosts of the fleet process cannot lie there: the path may have letters, digits"
                 " and ._+- only; name another with WRACKLINE_STATE_DIR"
             )
+        self._disks = disks
         self._prefix = prefix_of(name)
         numbers = host_numbers(hosts)
         self.hosts = tuple(self._host(host, number) for host, number in zip(hosts, numbers, strict=True))
@@ -76,6 +80,7 @@ class ProcessFleet:
             f"{self._prefix}{last}",
             user=os.environ.get("USER", str(os.getuid())),
             data_dir=PurePosixPath(folder / "data"),
+            more_disks=further_disks(PurePosixPath(folder / "data"), self._disks),
             python=_python(),
             root=PurePosixPath(folder),
             is_folder=True,
@@ -120,7 +125,7 @@ class ProcessFleet:
                 self._addresses = AddressLock(self._prefix)
                 self.folder.write(self._state)
                 for host in self.hosts:
-                    for folder in (host.data_dir, host.root / "tmp"):
+                    for folder in (*host.disks, host.root / "tmp"):
                         Path(folder).mkdir(parents=True)
             except BaseException:
                 self.down()

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.process.fleet import ProcessFleet
-from wrackline.fleets.spec import FleetSpec
+from wrackline.fleets.spec import MOST_DISKS, FleetSpec
 
 FOLDERS = (
     "hosts of the fleet process are folders of this machine, without root; those of the fleet netns are not"
@@ -24,6 +24,7 @@ class ProcessSpec(FleetSpec):
     """Settings of the fleet ``process``."""
 
     needs_root: ClassVar[bool] = False
+    most_disks: ClassVar[int] = MOST_DISKS
 
     kind: Literal["process"] = "process"
     """Hosts are folders of this machine, and their nodes processes on loopback."""
@@ -38,4 +39,4 @@ class ProcessSpec(FleetSpec):
         return FOLDERS
 
     def build(self, name: str, state_dir: Path) -> Fleet:
-        return ProcessFleet(name, self.hosts, state_dir=state_dir)
+        return ProcessFleet(name, self.hosts, disks=self.disks, state_dir=state_dir)

@@ -119,6 +119,11 @@ def _fleet(spec: Sections) -> Iterator[str]:
         yield f"system.kind {spec.system.kind} needs no hosts: leave fleet out, or say fleet: {{kind: none}}"
     if not runs_already and not spec.fleet.hosts:
         yield f"system.kind {spec.system.kind} needs hosts, and fleet.kind {spec.fleet.kind} has none"
+    if spec.fleet.disks > 1 and not spec.system.has_log_dirs:
+        yield (
+            f"fleet.disks is {spec.fleet.disks}, and nodes of this system.kind {spec.system.kind} keep their "
+            "data on one disk: leave it out, or take Apache Kafka from 3.7 on"
+        )
     if refused := spec.system.refusal(spec.fleet):
         yield refused
     for where, topic in _sections(spec):

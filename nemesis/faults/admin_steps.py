@@ -106,6 +106,35 @@ class DescribeBroker(OfNode):
 
 
 @dataclass(frozen=True, slots=True)
+class MoveReplicas(OfNode):
+    """A broker's replicas of the run's topics begin to move to its next log directory. Output: partition ->
+    the directory before and after, as JSON."""
+
+    fault_id: str
+
+
+class DescribeReplicaDirs(OfNode):
+    """Output: partition of the run's topics -> the broker's log directories that have it, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitReplicaMoves(OfNode):
+    """Wait until what a fault moved is in its new log directory, and nowhere else. Output: as of
+    `DescribeReplicaDirs`."""
+
+    fault_id: str
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnReplicas(OfNode):
+    """What a fault moved moves back to its former log directory. Output: as of `DescribeReplicaDirs`."""
+
+    fault_id: str
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class ExpireBrokerSession(OfNode):
     """ZooKeeper ends the session of a broker, and it is waited until the broker has another. Output: the
     `SessionEnd`, as JSON."""

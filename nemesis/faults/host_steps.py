@@ -27,6 +27,20 @@ class DropPageCache(Step):
     """Take the programs that use a host's data disk, and what they had not synced; the host stays on."""
 
 
+@dataclass(frozen=True, slots=True)
+class CutDisk(Step):
+    """Take one data disk from a host that stays on, with what it has not synced."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreDisk(Step):
+    """Mount a data disk anew; programs that still hold on to it are killed."""
+
+    number: int
+
+
 class CopyDisk(Step):
     """Keep a copy of a host's data disk as it is now."""
 

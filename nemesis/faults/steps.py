@@ -46,6 +46,19 @@ class Target:
     is_zookeeper: bool = False
     replication_port: int | None = None
     """Where other nodes ask its broker; None: at ``port``, as clients do."""
+    more_disks: tuple[str, ...] = ()
+    """Mount points of further data disks."""
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        return (self.data_dir, *self.more_disks)
+
+    def disk(self, number: int | None) -> str:
+        """Returns the mount point of a data disk, counted from 1; None: the first. Raises FaultError where
+        there is none."""
+        if number is not None and number > len(self.disks):
+            raise FaultError(f"{self.host} has {len(self.disks)} data disks, and no disk {number}")
+        return self.disks[(number or 1) - 1]
 
     def running(self, fault: str) -> int:
         """Returns the node's process id. Raises FaultError of a node that does not run."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.fleets.folders import data_dir, folders_of
+from wrackline.fleets.folders import data_dirs, folders_of
 from wrackline.systems import segments
 from wrackline.systems.base import DeployError, Node, ReplicaLog
 from wrackline.systems.common.on_hosts import deploy_error, run_on
@@ -16,8 +17,32 @@ MISSING = "missing.txt"
 
 
 def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> ReplicaLog:
-    """The node's own segments of one partition. Raises DeployError when they cannot be fetched."""
-    folder = data_dir(node.host)
+    """The node's own segments of one partition. Of several log directories it is the one that has them; of
+    two that do, the log that reaches further, and the other is its problem. Raises DeployError when they
+    cannot be fetched."""
+    name = f"{topic}-{partition}"
+    logs = [
+        (folder, _log_in(fleet, node, folder, topic, partition)) for folder in folders_with(fleet, node, name)
+    ]
+    folder, result = max(logs, key=lambda one: one[1].leo)
+    if len(logs) == 1:
+        return result
+    other = ", ".join(one for one, _ in logs if one != folder)
+    return replace(result, problem=f"{name} lies in {folder} and in {other}")
+
+
+def folders_with(fleet: Fleet, node: Node, name: str) -> list[str]:
+    """Returns the log directories of the node that have a partition; where none has it, the first. Raises
+    DeployError."""
+    folders = data_dirs(node.host)
+    if len(folders) == 1:
+        return list(folders)
+    look = f"for folder in {' '.join(folders)}; do [ ! -d $folder/{name} ] || echo $folder; done"
+    return run_on(fleet, node, look).stdout.split() or [folders[0]]
+
+
+def _log_in(fleet: Fleet, node: Node, folder: str, topic: str, partition: int) -> ReplicaLog:
+    """Reads the log of a partition in one log directory. Raises DeployError."""
     name = f"{topic}-{partition}"
     remote = fleet.remote(node.host)
     with tempfile.TemporaryDirectory(prefix="wrackline-log-") as scratch:
@@ -25,7 +50,7 @@ def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> Replica
         try:
             checkpoints = {
                 file: segments.parse_checkpoint(remote.get(f"{folder}/{file}").decode(), file=file)
-                for file in _present(fleet, node, segments.HIGH_WATERMARKS, segments.LOG_STARTS)
+                for file in _present(fleet, node, folder, segments.HIGH_WATERMARKS, segments.LOG_STARTS)
             }
             remote.get_tree(f"{folder}/{name}", into, patterns=("*.log", segments.EPOCHS))
         except (FleetError, segments.SegmentError, UnicodeDecodeError) as error:
@@ -42,8 +67,8 @@ def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> Replica
         )
 
 
-def _present(fleet: Fleet, node: Node, *names: str) -> list[str]:
-    result = run_on(fleet, node, f"cd {data_dir(node.host)} && ls {' '.join(names)} 2>/dev/null; true")
+def _present(fleet: Fleet, node: Node, folder: str, *names: str) -> list[str]:
+    result = run_on(fleet, node, f"cd {folder} && ls {' '.join(names)} 2>/dev/null; true")
     return result.stdout.split()
 
 
@@ -62,7 +87,7 @@ def collect(
             missing.append(f"{what}: {error}")
 
     def listing() -> None:
-        command = f"find {data_dir(node.host)} -printf '%10s %TY-%Tm-%TdT%TT %p\\n' | sort -k 3"
+        command = f"find {' '.join(data_dirs(node.host))} -printf '%10s %TY-%Tm-%TdT%TT %p\\n' | sort -k 3"
         (into / "listing.txt").write_text(run_on(fleet, node, command).stdout)
 
     def config() -> None:

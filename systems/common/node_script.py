@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.folders import data_dir, folders_of
+from wrackline.fleets.folders import data_dirs, folders_of
 from wrackline.systems.base import Node
 from wrackline.systems.common.node_log import last_line, way_out_of, why_it_died
 from wrackline.systems.common.on_hosts import deploy_error, on_each, run_on
@@ -34,7 +34,7 @@ class NodeScript:
     def _folders(node: Node) -> str:
         """The command that makes the folders a node writes to."""
         folders = folders_of(node.host)
-        return f"mkdir -p {folders.logs} {folders.run} {data_dir(node.host)}"
+        return f"mkdir -p {folders.logs} {folders.run} {' '.join(data_dirs(node.host))}"
 
     def start(self, node: Node) -> None:
         """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""

@@ -15,13 +15,13 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.fleets.folders import data_dir
 from wrackline.history.offsets import Offsets
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.base import DeployError, Node, Place
 from wrackline.systems.batch_offsets import next_offset, offsets_in
 from wrackline.systems.cluster_client import ClusterClient
+from wrackline.systems.common.node_files import folders_with
 from wrackline.systems.common.on_hosts import deploy_error, run_on
 
 VERSION = 4
@@ -109,11 +109,11 @@ def _fetch(connection: Connection, place: Place, at: int, committed: bool) -> An
 def scan_again(fleet: Fleet, node: Node, place: Place) -> Offsets:
     """The offsets at which the node's own segments have records. Raises DeployError."""
     name = f"{place[0]}-{place[1]}"
-    folder = f"{data_dir(node.host)}/{name}"
+    folders = " ".join(f"{folder}/{name}/*.log" for folder in folders_with(fleet, node, name))
     result = Offsets()
     try:
         remote = fleet.remote(node.host)
-        for file in run_on(fleet, node, f"ls {folder}/*.log").stdout.split():
+        for file in run_on(fleet, node, f"ls {folders}").stdout.split():
             for offset in offsets_in(remote.get(file)):
                 result.add(offset)
     except (FleetError, IndexError) as error:

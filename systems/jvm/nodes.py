@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.folders import data_dir, folders_of
+from wrackline.fleets.folders import data_dir, data_dirs, folders_of
 from wrackline.systems.base import Node
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.nodes import Nodes
@@ -82,13 +82,12 @@ class JvmNodes(Deployed):
         folders = folders_of(node.host)
         if running := self._command(node, folders.running).stdout.strip():
             raise deploy_error(node, "install", f"a node runs there ({running})", "stop it first")
-        data = data_dir(node.host)
         with bringing(node):
             self._bring(node)
             self._format(node)
         # Synced: a power cut soon after the start must not leave a disk that was never formatted. A host that
         # is a folder loses no power, and its file system may have much of others' to write.
-        sync = "" if node.host.is_folder else f" && sync -f {data}"
+        sync = "" if node.host.is_folder else "".join(f" && sync -f {data}" for data in data_dirs(node.host))
         self._command(node, self._folders(node) + sync, timeout_s=60.0)
 
     def _bring(self, node: Node) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wrackline.fleets.folders import data_dir
+from wrackline.fleets.folders import data_dirs
 from wrackline.kafka_client.model import Setting
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
@@ -102,7 +102,7 @@ def properties(
         "controller.listener.names": CONTROLLER_LISTENER,
         "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
         **_quorum(nodes, dynamic=dynamic),
-        "log.dirs": data_dir(node.host),
+        "log.dirs": ",".join(data_dirs(node.host)),
     }
     if node.is_broker:
         own["inter.broker.listener.name"] = LISTENER

@@ -163,15 +163,16 @@ def write_data(data: Path, files: Mapping[str, bytes], *, node_id: int, cluster_
         file.write_bytes(content)
 
 
-def directory_of(node_id: int, disk: int = 0) -> str:
-    """Returns the id of a node's data folder. ``disk``: how many it has had before, where another one shall
-    have another id."""
-    return base64.urlsafe_b64encode(b"wrackline-%03d%03d" % (disk, node_id)).decode().rstrip("=")
+def directory_of(node_id: int, disk: int = 0, log_dir: int = 1) -> str:
+    """Returns the id of a node's log directory. ``disk``: how many it has had before, where another one shall
+    have another id. ``log_dir``: which of several it is."""
+    mark = b"-" if log_dir == 1 else b"%d" % log_dir
+    return base64.urlsafe_b64encode(b"wrackline%b%03d%03d" % (mark, disk, node_id)).decode().rstrip("=")
 
 
-def meta(node_id: int, cluster_id: str, disk: int = 0) -> str:
+def meta(node_id: int, cluster_id: str, disk: int = 0, log_dir: int = 1) -> str:
     """Content of meta.properties. ``cluster_id``: 16 bytes in base64url, 22 characters."""
-    directory = directory_of(node_id, disk)
+    directory = directory_of(node_id, disk, log_dir)
     return f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory}\n"
 
 

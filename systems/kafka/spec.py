@@ -114,6 +114,10 @@ class KafkaSpec(SystemSpec):
             lacking |= {Capability.SHARE_GROUPS, Capability.DELIVERY_LIMITS}
         return EVERYTHING - lacking
 
+    @property
+    def has_log_dirs(self) -> bool:
+        return not on_zookeeper(self.version)
+
     def misfit(self, zookeeper: int) -> str | None:
         if on_zookeeper(self.version) and not zookeeper:
             return (

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+from kio.schema.errors import ErrorCode
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.fleets.folders import data_dir
+from wrackline.fleets.folders import data_dir, data_dirs
 from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.log_dirs import describe_log_dirs, move_logs
 from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.administration import QUESTION_S, node_settings
 from wrackline.systems.base import (
     About,
     DeployError,
+    LogDir,
     Node,
+    Place,
     Quorum,
     Refusal,
     ReplicaLog,
@@ -45,6 +51,7 @@ from wrackline.systems.metadata_changes import Chronicle, QuorumLog
 from wrackline.systems.spec import is_true
 
 START_S = 40.0
+T = TypeVar("T")
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -134,11 +141,13 @@ class KafkaSystem(KafkaNodes):
         return self._kafka(self._version_of(node))
 
     def _format(self, node: Node) -> None:
-        remote, data = self.fleet.remote(node.host), data_dir(node.host)
+        remote, first = self.fleet.remote(node.host), data_dir(node.host)
         disk = self._disks[node.node_id] if self._dynamic and node.is_controller else 0
         for path, content in self._formatted(node, disk).items():
-            remote.put(content, f"{data}/{path}")
-        remote.put(meta(node.node_id, self._cluster_id, disk).encode(), f"{data}/meta.properties")
+            remote.put(content, f"{first}/{path}")  # the metadata log is in the first directory
+        for number, data in enumerate(data_dirs(node.host), start=1):
+            properties_of_dir = meta(node.node_id, self._cluster_id, disk if number == 1 else 0, number)
+            remote.put(properties_of_dir.encode(), f"{data}/meta.properties")
         self._disks[node.node_id] += 1
 
     def _formatted(self, node: Node, disk: int) -> Mapping[str, bytes]:
@@ -201,6 +210,26 @@ class KafkaSystem(KafkaNodes):
 
     def remove_voter(self, voter: Voter, *, timeout_s: float) -> None:
         self._administrator.remove_voter(voter, timeout_s=timeout_s)
+
+    # --- log directories ----------------------------------------------------------------------------------
+
+    def log_dirs(self, node: Node, *, timeout_s: float) -> Sequence[LogDir]:
+        return self._ask_broker(node, describe_log_dirs, timeout_s)
+
+    def move_logs(self, node: Node, targets: Mapping[Place, str], *, timeout_s: float) -> None:
+        for done in self._ask_broker(node, lambda one: move_logs(one, targets), timeout_s):
+            if done.error is not ErrorCode.none:
+                name = f"{done.place[0]}-{done.place[1]}"
+                why = f"{name} cannot move to {targets[done.place]}: {done.error.name}"
+                raise deploy_error(node, "move a replica", why, "see its log")
+
+    def _ask_broker(self, node: Node, question: Callable[[Connection], T], timeout_s: float) -> T:
+        """Asks one broker and no other. Raises DeployError."""
+        try:
+            with self._client.connect(node, timeout_s) as connection:
+                return question(connection)
+        except ProtocolError as error:
+            raise deploy_error(node, "ask the broker", str(error), "see that it runs") from error
 
     # --- fetching files -----------------------------------------------------------------------------------
 

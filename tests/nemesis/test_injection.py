@@ -308,14 +308,20 @@ class PaperCanaries:
     def __init__(self, fleet: FakeFleet) -> None:
         self._fleet = fleet
 
-    def start(self, host: Host) -> None:
+    def start(self, host: Host, disk: int = 1) -> None:  # noqa: ARG002
         self._fleet.commands.append((host.name, "canary started"))
 
-    def wait_witness(self, host: Host) -> None:
+    def wait_witness(self, host: Host, *, disk: int | None = None) -> None:  # noqa: ARG002
         assert self._fleet.power.is_on(host), "before the cut: afterwards it can report nothing"
         self._fleet.commands.append((host.name, "canary waited for"))
 
-    def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
+    def after(
+        self,
+        host: Host,
+        decided_ns: int | None = None,
+        *,
+        disk: int | None = None,  # noqa: ARG002
+    ) -> CanaryLoss:
         assert decided_ns == 0, "as the power switch of paper says"
         self._fleet.commands.append((host.name, "canary looked at"))
         return CanaryLoss(host.name, before_bytes=800, last_reported=50, reach_s=4.9)

@@ -12,10 +12,12 @@ from dataclasses import asdict, dataclass, field
 from wrackline.fleets.base import Fleet, Host
 from wrackline.nemesis.faults.admin_steps import (
     AdminStep,
+    AwaitReplicaMoves,
     ChangeSettings,
     DescribeBroker,
     DescribeCluster,
     DescribeQuorum,
+    DescribeReplicaDirs,
     DescribeSettings,
     DescribeTopic,
     ElectPreferred,
@@ -24,16 +26,19 @@ from wrackline.nemesis.faults.admin_steps import (
     FailOver,
     JoinQuorum,
     LeaveQuorum,
+    MoveReplicas,
     Recreate,
     RemoveTopic,
     RenewDisk,
     RestoreLeadership,
     RestoreSettings,
+    ReturnReplicas,
     Transfer,
     Unregister,
     UpdateFeature,
 )
 from wrackline.nemesis.faults.cluster.cluster_state import say_cluster
+from wrackline.nemesis.faults.cluster.log_dirs import LogDirExecutor
 from wrackline.nemesis.faults.cluster.quorum_executor import QuorumExecutor
 from wrackline.nemesis.faults.steps import FaultError
 from wrackline.systems.base import (
@@ -70,6 +75,7 @@ class AdminExecutor:
         self._system = system
         self._topics = tuple(topics)
         self._quorum = QuorumExecutor(system)
+        self._log_dirs = LogDirExecutor(system, topics)
         self._mutex = threading.Lock()
         self._layers: dict[tuple[Entity, str], _Layers] = {}
         self._transferred: dict[str, dict[Place, tuple[int, ...]]] = {}
@@ -112,6 +118,8 @@ class AdminExecutor:
                 return self._update_feature(step)
             case DescribeQuorum() | JoinQuorum() | LeaveQuorum() | RenewDisk():
                 return self._quorum.carry_out(step)
+            case MoveReplicas() | DescribeReplicaDirs() | AwaitReplicaMoves() | ReturnReplicas():
+                return self._log_dirs.carry_out(step)
             case DescribeBroker(node_id=node_id):
                 return "there" if node_id in self._system.describe().brokers else "not there"
         raise AssertionError(f"{step}: nobody knows how to carry it out")

@@ -3,6 +3,7 @@ strace, which answers in the kernel's place; and a file system that goes read-on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -11,9 +12,20 @@ from pydantic import Field
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import programs
-from wrackline.nemesis.faults.disks.power import OURS, lost_by_host, text_of
+from wrackline.nemesis.faults.disks.power import (
+    OURS,
+    OnDiskSpec,
+    lost_by_host,
+    mounted_anew,
+    not_made_again,
+    not_mounted_anew,
+    started_anew,
+    text_of,
+    touch,
+)
 from wrackline.nemesis.faults.outputs import last, outputs, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultContext,
@@ -36,7 +48,7 @@ Call = Literal["fsync", "fdatasync", "pwrite64", "write", "pread64", "read", "ft
 @dataclass(frozen=True, slots=True)
 class Intercepted:
     """A fault in a node's system calls while strace is attached to it. On undo strace lets go, and the node
-    starts, if it ended.
+    starts, if it ended; after errors a node with several disks starts anew.
 
     Proved when a tracer was seen at the process at the beginning and, unless the node has ended, at the end,
     and strace has answered one call at least.
@@ -49,6 +61,8 @@ class Intercepted:
     how: str
     """What strace does to them, in its own words: ``error=EIO``, ``delay_enter=500000``."""
     every: int = 1
+    on_disk: int | None = None
+    """Only of files on this data disk; None: on all."""
 
     def commands(self, context: FaultContext) -> Commands:
         # Not before its end: until then strace keeps some of what it has to say to itself.
@@ -61,21 +75,28 @@ class Intercepted:
                 for one in context.targets
                 for step in (
                     Shell(one.host, count),
-                    StartNode(one.host, one.node_id),
+                    *self._started(one),
                 )
             ),
             probe=tuple(_tracer(one) for one in context.targets),
             control=tuple(_tracer(one) for one in context.targets),
         )
 
+    def _started(self, target: Target) -> Sequence[Step]:
+        if self.how.startswith("error="):
+            return started_anew(target)
+        return (StartNode(target.host, target.node_id),)
+
     def _attach(self, fault_id: str, target: Target) -> Shell:
         pid = target.running(self.name)
         calls, paths = ",".join(self.calls), ""
-        if not set(self.calls) <= set(SYNCS):
+        if self.on_disk is not None or not set(self.calls) <= set(SYNCS):
             # Else a write to a connection would fail, too.
-            paths = (
-                f"$(find {target.data_dir} -path '*/{OURS}*' -prune -o -type f -printf ' -P %p')"
-                f" -P {target.data_dir}"
+            disks = " ".join(target.disks if self.on_disk is None else [target.disk(self.on_disk)])
+            # A checkpoint is written to a file beside it, which is there for that moment.
+            beside = r"\( -name '*-checkpoint' -printf ' -P %p -P %p.tmp' -o -printf ' -P %p' \)"
+            paths = f"$(find {disks} -path '*/{OURS}*' -prune -o -type f {beside}) " + " ".join(
+                f"-P {disk}" for disk in disks.split()
             )
         strace = (
             "command -v strace >/dev/null || { echo 'install strace on this host'; exit 1; }; "
@@ -96,7 +117,8 @@ class Intercepted:
                 continue
             said = next((text for text in outputs(probe_log.undo, one) if text.startswith("answered ")), "")
             number = int(said.split()[1]) if len(said.split()) == 2 and said.split()[1].isdigit() else 0
-            what = f"{number} calls of {' and '.join(self.calls)} on {one.host} met {self.how}"
+            where = "" if self.on_disk is None else f" (disk {self.on_disk})"
+            what = f"{number} calls of {' and '.join(self.calls)} on {one.host}{where} met {self.how}"
             if not number:
                 return Proof(False, f"{what}: the node made none, or strace let all pass")
             texts.append(what)
@@ -132,12 +154,13 @@ class SlowFsyncSpec(FaultSpec):
         return Intercepted("slow-fsync", SYNCS, f"delay_enter={round(self.delay_s * 1e6)}")
 
 
-class DiskErrorsSpec(FaultSpec):
+class DiskErrorsSpec(OnDiskSpec):
     """Settings of the fault ``disk-errors``."""
 
     fault: Literal["disk-errors"]
     """System calls of the running node that concern its files fail; the kernel never sees them. It needs
-    strace on the host. Calls other than syncs fail for files that are there when the fault begins."""
+    strace on the host. Calls other than syncs, and with `on_disk` all, fail for files that are there when the
+    fault begins, and for checkpoints."""
     calls: Annotated[tuple[Call, ...], Field(min_length=1), Lax] = ("fsync", "fdatasync")
     """Which system calls fail."""
     error: Literal["EIO", "ENOSPC", "EDQUOT", "EROFS"] = "EIO"
@@ -146,14 +169,15 @@ class DiskErrorsSpec(FaultSpec):
     """Of the calls of each thread the first fails, and then every so-manieth."""
 
     def build(self) -> Intercepted:
-        return Intercepted("disk-errors", self.calls, f"error={self.error}", self.every)
+        return Intercepted("disk-errors", self.calls, f"error={self.error}", self.every, self.on_disk)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOnly:
     """The file system of the data disk meets an error and goes read-only, as ext4 does with
     ``errors=remount-ro``; what was not written yet is lost. A file system that has done so takes no writes
-    before it was mounted anew: on undo the host's power goes off and on, and the node starts.
+    before it was mounted anew: on undo the host's power goes off and on, and the node starts. With
+    ``on_disk`` the node stops instead, that disk alone is mounted anew, and the node starts.
 
     Proved when a file cannot be made at the beginning and at the end (read-only), and can be afterwards.
     """
@@ -161,18 +185,21 @@ class ReadOnly:
     name: ClassVar[str] = "read-only"
     holds_node: ClassVar[bool] = True
 
+    on_disk: int | None = None
+
     def commands(self, context: FaultContext) -> Commands:
-        probe = tuple(_touch(one) for one in context.targets)
+        probe = tuple(touch(one, self.on_disk) for one in context.targets)
         return Commands(
-            do=tuple(_break(one) for one in context.targets),
-            undo=tuple(
-                step
-                for one in context.targets
-                for step in (PowerOff(one.host), PowerOn(one.host), StartNode(one.host, one.node_id))
-            ),
+            do=tuple(_break(one, self.on_disk) for one in context.targets),
+            undo=tuple(step for one in context.targets for step in self._writable_again(one)),
             probe=probe,
             control=probe,
         )
+
+    def _writable_again(self, target: Target) -> Sequence[Step]:
+        if self.on_disk is not None:
+            return mounted_anew(target, self.on_disk)
+        return PowerOff(target.host), PowerOn(target.host), StartNode(target.host, target.node_id)
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
         off = {
@@ -186,38 +213,34 @@ class ReadOnly:
                 return Proof(False, f"{one.host}: files could be made: {' | '.join(said)}", lost)
             if probe_log.undo and (flaw := self.residue(context, probe_log)):
                 return Proof(False, flaw, lost)
-            texts.append(
-                f"{one.host}: no file could be made ({EROFS})"
-                + (f", and one can again; {text_of(on.get(one.host))}" if probe_log.undo else "")
-            )
+            text = f"{one.host}: no file could be made ({EROFS})"
+            if probe_log.undo:
+                lost_text = f"; {text_of(on.get(one.host))}" if self.on_disk is None else ""
+                text += f", and one can again{lost_text}"
+            texts.append(text)
         return Proof(True, "; ".join(texts), lost)
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        stuck = [one.host for one in context.targets if last(probe_log.control, one) != "made"]
-        return f"{', '.join(stuck)}: no file can be made after the undo, either" if stuck else ""
+        return not_made_again(context, probe_log)
 
 
-def _break(target: Target) -> Shell:
+def _break(target: Target, on_disk: int | None) -> Shell:
     """Returns the step that breaks the disk; in a namespace /sys is mounted read-only."""
+    disk = target.disk(on_disk)
     return Shell(
         target.host,
-        f"kind=$(findmnt -n -o FSTYPE {target.data_dir}); "
+        f"kind=$(findmnt -n -o FSTYPE {disk}); "
         '[ "$kind" = ext4 ] || { echo "the data disk is ${kind:-no file system of its own}: only ext4 can be '
         'told to meet an error" >&2; exit 1; }; '
-        f"number=$(findmnt -n -o MAJ:MIN {target.data_dir} | tr -d ' '); "
+        f"number=$(findmnt -n -o MAJ:MIN {disk} | tr -d ' '); "
         'file=/sys/fs/ext4/$(basename "$(readlink -f "/sys/dev/block/$number")")/trigger_fs_error; '
-        f"mount -o remount,errors=remount-ro {target.data_dir} && "
+        f"mount -o remount,errors=remount-ro {disk} && "
         '{ [ -w "$file" ] && was=rw || { was=ro; mount -o remount,rw /sys; }; } && '
         'echo wrackline >"$file"; failed=$?; [ "$was" = rw ] || mount -o remount,ro /sys; exit $failed',
     )
 
 
-def _touch(target: Target) -> Shell:
-    file = f"{target.data_dir}/{OURS}probe"
-    return Shell(target.host, f"LC_ALL=C touch {file} 2>&1 && echo made; rm -f {file} 2>/dev/null; true")
-
-
-class ReadOnlySpec(FaultSpec):
+class ReadOnlySpec(OnDiskSpec):
     """Settings of the fault ``read-only``."""
 
     makes = ReadOnly
@@ -233,4 +256,4 @@ class ReadOnlySpec(FaultSpec):
             return (
                 f"read-only needs data disks with ext4, which can be told to meet an error; they are {kind}"
             )
-        return None
+        return None if self.on_disk is None else not_mounted_anew(self.fault, fleet)

@@ -9,11 +9,18 @@ from pydantic import Field
 
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import programs
-from wrackline.nemesis.faults.disks.power import OURS
+from wrackline.nemesis.faults.disks.power import OURS, OnDiskSpec, started_anew
 from wrackline.nemesis.faults.host_steps import HoldDisk
 from wrackline.nemesis.faults.outputs import last, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import Commands, FaultContext, ProbeLog, Proof, Shell, StartNode, Target
+from wrackline.nemesis.faults.steps import (
+    Commands,
+    FaultContext,
+    ProbeLog,
+    Proof,
+    Shell,
+    Target,
+)
 
 ENOSPC = "No space left on device"
 FILL, PROBE = f"{OURS}fill", f"{OURS}probe"
@@ -28,7 +35,7 @@ FASTER = 2.0
 @dataclass(frozen=True, slots=True)
 class DiskFull:
     """A file takes all the room on the data disk, and whatever becomes free again; on undo it is removed and
-    the node starts, if it ended.
+    the node starts, if it ended, and starts anew where it has several disks.
 
     Proved when no 64 KiB can be written at the beginning and at the end, and they can afterwards.
     """
@@ -36,10 +43,16 @@ class DiskFull:
     name: ClassVar[str] = "disk-full"
     holds_node: ClassVar[bool] = True
 
+    on_disk: int | None = None
+
     def commands(self, context: FaultContext) -> Commands:
         fill = tuple(
             Shell(
-                one.host, programs.start(context.fault_id, "fill", _fill(one), ready="^full", wait_s=30), 45
+                one.host,
+                programs.start(
+                    context.fault_id, "fill", _fill(one.disk(self.on_disk)), ready="^full", wait_s=30
+                ),
+                45,
             )
             for one in context.targets
         )
@@ -47,11 +60,14 @@ class DiskFull:
             step
             for one in context.targets
             for step in (
-                Shell(one.host, f"{programs.end(context.fault_id, 'fill')}; rm -f {one.data_dir}/{FILL}"),
-                StartNode(one.host, one.node_id),
+                Shell(
+                    one.host,
+                    f"{programs.end(context.fault_id, 'fill')}; rm -f {one.disk(self.on_disk)}/{FILL}",
+                ),
+                *started_anew(one),
             )
         )
-        probe = tuple(_write(one) for one in context.targets)
+        probe = tuple(_write(one, one.disk(self.on_disk)) for one in context.targets)
         return Commands(do=fill, undo=undo, probe=probe, control=probe, lasting=fill)
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
@@ -74,10 +90,10 @@ class DiskFull:
         )
 
 
-def _fill(target: Target) -> str:
+def _fill(disk: str) -> str:
     """Falls back on writing where a file system cannot allocate, and fills up what becomes free."""
-    file = f"{target.data_dir}/{FILL}"
-    free = f"$(df --output=avail -B1 {target.data_dir} | tail -n 1)"
+    file = f"{disk}/{FILL}"
+    free = f"$(df --output=avail -B1 {disk} | tail -n 1)"
     return (
         f"LC_ALL=C; fallocate -l {free} {file} 2>/dev/null; "
         f'while :; do cat /dev/zero 2>/dev/null >>{file}; [ -n "$told" ] || echo full; told=1; '
@@ -85,13 +101,13 @@ def _fill(target: Target) -> str:
     )
 
 
-def _write(target: Target) -> Shell:
-    file = f"{target.data_dir}/{PROBE}"
+def _write(target: Target, disk: str) -> Shell:
+    file = f"{disk}/{PROBE}"
     dd = f"LC_ALL=C dd if=/dev/zero of={file} bs={BLOCK_BYTES} count=1 conv=fsync status=none"
     return Shell(target.host, f"{dd} 2>&1 && echo written; rm -f {file}")
 
 
-class DiskFullSpec(FaultSpec):
+class DiskFullSpec(OnDiskSpec):
     """Settings of the fault ``disk-full``."""
 
     makes = DiskFull

@@ -1,18 +1,20 @@
-"""The power cut: whatever a host has not synced is gone, and with another disk what it has synced, too."""
+"""The power cut: whatever a host, or one of its disks, has not synced is gone, and with another disk what it
+has synced, too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Disk
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.spec import FleetSpec
-from wrackline.nemesis.faults.host_steps import CopyDisk, InstallTools, SwapDisk
+from wrackline.nemesis.faults.host_steps import CopyDisk, CutDisk, InstallTools, RestoreDisk, SwapDisk
+from wrackline.nemesis.faults.outputs import last, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import (
@@ -26,6 +28,7 @@ from wrackline.nemesis.faults.steps import (
     Shell,
     StartNode,
     StepResult,
+    StopNode,
     Target,
 )
 from wrackline.plugins.fields import SECONDS, Lax
@@ -43,9 +46,9 @@ NO_VOTERS = "a controller that forgets what it voted for may elect two leaders: 
 class PowerCut:
     """Power off, of all targets at the same moment; on undo power on, and the nodes start.
 
-    Proved when the canary of every host lost what it should; lossy only where bytes of other files were gone
-    too. With another disk a file that was synced is the witness: it must be gone, and one that was synced
-    before the copy of a stale disk must be there.
+    Proved when the canary of every host, and of each of its disks, lost what it should; lossy only where
+    bytes of other files were gone too. With another disk a file that was synced is the witness: it must be
+    gone, and one that was synced before the copy of a stale disk must be there.
     """
 
     name: ClassVar[str] = "power-cut"
@@ -130,6 +133,86 @@ class PowerCut:
         )
 
 
+EIO = "Input/output error"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCut:
+    """One data disk of a host that stays on loses its power: what it had not synced is gone, and whatever is
+    asked of it fails. On undo the node stops, the disk is mounted anew, and the node starts.
+
+    Proved when the disk's canary lost what it should, and no file could be made there at the beginning and at
+    the end (EIO), and can be afterwards.
+    """
+
+    name: ClassVar[str] = "power-cut"
+    holds_node: ClassVar[bool] = True
+
+    on_disk: int
+
+    def commands(self, context: FaultContext) -> Commands:
+        probe = tuple(touch(one, self.on_disk) for one in context.targets)
+        return Commands(
+            do=tuple(CutDisk(one.host, self.on_disk) for one in context.targets),
+            undo=tuple(step for one in context.targets for step in mounted_anew(one, self.on_disk)),
+            probe=probe,
+            control=probe,
+        )
+
+    def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
+        off = {done.step.host: done for done in probe_log.do if done.cut}
+        on = {
+            done.step.host: done for done in probe_log.undo if isinstance(done.step, RestoreDisk) and done.cut
+        }
+        lost = lost_by_host(off, on)
+        for one in context.targets:
+            if one.host not in off:
+                return Proof(False, f"disk {self.on_disk} of {one.host} was not taken from it", lost)
+            said = throughout(probe_log, one)
+            if not all(EIO in text for text in said):
+                why = f"{one.host}: disk {self.on_disk} was there: {' | '.join(said)}"
+                return Proof(False, why, lost)
+        gone = {host: f"{_gone(host, off[host], f'disk {self.on_disk}')}" for host in sorted(off)}
+        if not probe_log.undo:
+            return Proof(False, "; ".join(f"{text}; what it lost shows later" for text in gone.values()))
+        if flaw := self.residue(context, probe_log):
+            return Proof(False, flaw, lost)
+        text = "; ".join(f"{gone[host]}, {text_of(on.get(host))}" for host in gone)
+        return Proof(all(took_what_it_should(on.get(host)) for host in off), text + _spread(off), lost)
+
+    def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
+        return not_made_again(context, probe_log)
+
+
+def touch(target: Target, on_disk: int | None) -> Shell:
+    """Returns the probe that makes a file on a data disk."""
+    file = f"{target.disk(on_disk)}/{OURS}probe"
+    return Shell(target.host, f"LC_ALL=C touch {file} 2>&1 && echo made; rm -f {file} 2>/dev/null; true")
+
+
+def not_made_again(context: FaultContext, probe_log: ProbeLog) -> str:
+    """Returns the hosts on which `touch` fails after the undo, in words; empty when there are none."""
+    stuck = [one.host for one in context.targets if last(probe_log.control, one) != "made"]
+    return f"{', '.join(stuck)}: no file can be made after the undo, either" if stuck else ""
+
+
+def mounted_anew(target: Target, number: int) -> tuple[Step, ...]:
+    """Returns the steps after which a node has a data disk again that had failed: it never looks at one again
+    while it runs."""
+    return (
+        StopNode(target.host, target.node_id),
+        RestoreDisk(target.host, number),
+        StartNode(target.host, target.node_id),
+    )
+
+
+def started_anew(target: Target) -> tuple[Step, ...]:
+    """Returns the steps after which the node uses its disks again. With one disk it has ended where that
+    failed; of several one that has failed it never looks at again while it runs, so it is stopped first."""
+    stop = (StopNode(target.host, target.node_id),) if target.more_disks else ()
+    return (*stop, StartNode(target.host, target.node_id))
+
+
 def early_witness(data_dir: object) -> str:
     """The command that leaves a file on a data disk by which a copy of it is known later."""
     return _leave(data_dir, EARLY)
@@ -161,18 +244,19 @@ def lost_by_host(off: Mapping[str, StepResult], on: Mapping[str, StepResult]) ->
 
 
 def _lost(cut: Cut) -> dict[str, int]:
-    """Bytes by file, without those of the canary: they are no loss of the system's."""
+    """Bytes by file, without those of the canary: they are no loss of the system's. Names of files on further
+    disks begin with the disk's."""
     return {
         name: loss.lost_bytes
         for name, loss in sorted(cut.files.items())
-        if loss.lost_bytes and not name.startswith(OURS)
+        if loss.lost_bytes and not any(part.startswith(OURS) for part in name.split("/")[:2])
     }
 
 
-def _gone(host: str, off: StepResult) -> str:
+def _gone(host: str, off: StepResult, what: str = "power") -> str:
     assert off.cut is not None
     took = (off.cut.lost_ns - off.cut.decided_ns) / 1e6
-    return f"{host}: power gone {took:.1f} ms after the decision"
+    return f"{host}: {what} gone {took:.1f} ms after the decision"
 
 
 def _spread(off: Mapping[str, StepResult]) -> str:
@@ -193,22 +277,64 @@ def text_of(on: StepResult | None) -> str:
     return f"{counted}, {on.canary or 'no canary watched it'}"
 
 
-class PowerCutSpec(FaultSpec):
+class OnDiskSpec(FaultSpec):
+    """The settings of a fault of one data disk."""
+
+    on_disk: Annotated[int, Field(ge=1)] | None = None
+    """Which data disk of the host is meant, counted from 1, where each has several (`fleet.disks`)."""
+
+    def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
+        if (why := super().refusal(fleet, system)) is not None or (self.on_disk or 1) <= fleet.disks:
+            return why
+        has = "one data disk" if fleet.disks == 1 else f"{fleet.disks} data disks"
+        return f"{self.fault}: on_disk is {self.on_disk}, and each host has {has}: say more in fleet.disks"
+
+
+def not_mounted_anew(fault: str, fleet: FleetSpec) -> str | None:
+    """Returns why a single disk of these hosts cannot be mounted anew; None when it can."""
+    if fleet.most_disks == 1:
+        return (
+            f"{fault}: on_disk means one of several data disks, and hosts of the fleet {fleet.kind} have one"
+        )
+    if (kind := getattr(fleet, "filesystem", "ext4")) != "ext4":
+        return f"{fault} with on_disk needs data disks with ext4; they are {kind}"
+    return None
+
+
+class PowerCutSpec(OnDiskSpec):
     """Settings of the fault ``power-cut``."""
 
-    makes = PowerCut
     needs = (Ability.POWER, Ability.DISK)
 
     fault: Literal["power-cut"]
-    """The host loses its power and all unsynced bytes. Several targets lose it at the same moment."""
+    """The host loses its power and all unsynced bytes, those of all its data disks. Several targets lose it
+    at the same moment. With `on_disk` one disk alone loses its power, and the host stays on."""
     disk: Annotated[Disk, Lax] = Disk.KEPT
     """What the host finds at power-on: its own disk; `stale`, an older copy of it; `wiped`, an empty one."""
     age_s: Annotated[float, Field(ge=2, le=600), SECONDS] = 3.0
     """Of `stale`: how old the copy is. It is made when the fault begins, and the power goes so much later."""
 
+    @model_validator(mode="after")
+    def _one_kind_of_disk(self) -> Self:
+        if self.on_disk is not None and self.disk is not Disk.KEPT:
+            raise ValueError(
+                f"on_disk cuts the power of one disk, which is kept: leave `disk: {self.disk}` out"
+            )
+        return self
+
+    def build(self) -> PowerCut | DiskCut:
+        return PowerCut(self.disk, self.age_s) if self.on_disk is None else DiskCut(self.on_disk)
+
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
-        if (why := super().refusal(fleet, system)) is not None or self.disk is Disk.KEPT:
+        if (why := super().refusal(fleet, system)) is not None:
             return why
+        if self.on_disk is not None:
+            return not_mounted_anew(self.fault, fleet)
+        if self.disk is Disk.KEPT:
+            return None
+        if fleet.disks > 1:
+            what = f"needs hosts with one data disk, and fleet.disks is {fleet.disks}"
+            return f"power-cut with disk: {self.disk} {what}"
         if why := fleet.lacks(Ability.SWAPPED_DISK):
             return f"power-cut with disk: {self.disk} needs {Ability.SWAPPED_DISK}: {why}"
         if fleet.combined:
