@@ -256,3 +256,39 @@ def test_losses_are_told_from_sizes_and_last_bytes(tmp_path: Path) -> None:
         "sub/zeroed": FileLoss(8, 3, changed=True),
         "sub/older": FileLoss(6, 6, changed=True),
     }
+
+
+TWO_DISKS = "echo kept >{0}/f; sync {0}/f {0}; echo gone >{0}/g"
+
+
+def test_a_host_with_two_disks_loses_what_both_had_not_synced_and_one_can_be_taken_alone(
+    tmp_path: Path,
+) -> None:
+    with NetnsFleet(f"two-{os.getpid()}", ["n1"], state_dir=tmp_path, disk_mb=64, disks=2) as fleet:
+        [host], remote = fleet.hosts, fleet.remote(fleet.hosts[0])
+        assert [str(disk) for disk in host.disks] == ["/data", "/data2"]
+        for disk in host.disks:
+            remote.run(TWO_DISKS.format(disk))
+        fleet.power.cut(host)
+        cut = fleet.power.on(host)
+        assert cut is not None
+        assert cut.files == {"g": FileLoss(5, 0), "data2/g": FileLoss(5, 0)}
+        assert remote.run("cat /data/f /data2/f").stdout == "kept\nkept\n"
+
+        for disk in host.disks:
+            remote.run(TWO_DISKS.format(disk))
+        first = fleet.power.cut_disk(host, 2)
+        assert "Input/output error" in remote.run("LC_ALL=C touch /data2/h", check=False).stderr
+        assert remote.run("cat /data/f /data/g").stdout == "kept\ngone\n"
+        assert fleet.power.cut_disk(host, 2) == first, "it is gone already"
+        back = fleet.power.restore_disk(host, 2)
+        assert back is not None
+        assert (back.files, back.decided_ns) == ({"data2/g": FileLoss(5, 0)}, first.decided_ns)
+        assert remote.run("cat /data2/f; ls /data2").stdout.split() == ["kept", "f", "lost+found"]
+        assert remote.run("cat /data/g").stdout == "gone\n"
+        assert fleet.power.restore_disk(host, 2) is None
+        with pytest.raises(FleetError, match="n1 has 2 data disks, and no disk 3"):
+            fleet.power.cut_disk(host, 3)
+        fleet.power.cut(host)
+        with pytest.raises(FleetError, match="its disks come back when its power does"):
+            fleet.power.restore_disk(host, 2)

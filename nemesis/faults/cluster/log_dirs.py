@@ -64,7 +64,7 @@ class MoveReplica:
             if not moves:
                 return Proof(False, f"{one.host}: no replica began to move")
             names = ", ".join(f"{name} {before} to {after}" for name, (before, after) in moves.items())
-            if not probe_log.undo:
+            if not (probe_log.final or probe_log.undo):
                 texts.append(f"{one.host}: {names}")
                 continue
             there = _places(probe_log.undo, steps.AwaitReplicaMoves, one.host)

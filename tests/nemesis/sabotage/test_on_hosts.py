@@ -25,8 +25,8 @@ pytestmark = pytest.mark.fleet
 
 HOSTS = ("n1", "n2", "n3")
 SYNCING = """
-def sync():
-    log = Path("/data/broker/log-0")
+def sync(disk):
+    log = Path(disk) / "broker/log-0"
     while True:
         try:
             log.mkdir(parents=True, exist_ok=True)
@@ -38,13 +38,14 @@ def sync():
         except OSError:
             time.sleep(0.02)
 
-threading.Thread(target=sync, daemon=True).start()
+for disk in ("/data", "/data2"):
+    threading.Thread(target=sync, args=(disk,), daemon=True).start()
 """
-"""A log that is synced again and again, whatever the disk says."""
+"""Logs on two disks that are synced again and again, whatever the disks say."""
 
 
 class Loggers(Listeners):
-    """Listeners that also have a log."""
+    """Listeners that also have logs."""
 
     program = NODE.replace("signal.signal(", f"{SYNCING}\nsignal.signal(", 1)
 
@@ -52,7 +53,7 @@ class Loggers(Listeners):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("fleet")
-    with NetnsFleet(f"sab-{os.getpid()}", HOSTS, state_dir=folder, disk_mb=512) as fleet:
+    with NetnsFleet(f"sab-{os.getpid()}", HOSTS, state_dir=folder, disk_mb=512, disks=2) as fleet:
         system = Loggers(fleet)
         system.install()
         for node in system.nodes:

@@ -26,7 +26,9 @@ ON_HOSTS: Mapping[str, Trial] = {
     ),
     "crash-loop": Trial({"fault": "crash-loop", "times": 2, "up_s": 0.1}, PAIR),
     "disk-errors": Trial({"fault": "disk-errors"}, PAIR),
+    "disk-errors of a disk": Trial({"fault": "disk-errors", "on_disk": 2}, PAIR),
     "disk-full": Trial({"fault": "disk-full"}, PAIR),
+    "disk-full of a disk": Trial({"fault": "disk-full", "on_disk": 2}, PAIR),
     "drop-page-cache": Trial({"fault": "drop-page-cache"}, PAIR),
     "evict-cache": Trial({"fault": "evict-cache", "every_s": 0.2}, PAIR),
     "kill": Trial({"fault": "kill"}, PAIR),
@@ -42,7 +44,9 @@ ON_HOSTS: Mapping[str, Trial] = {
     "partition of clients": Trial({"fault": "partition", "target": "clients"}, leaves_out=ONE_HOST),
     "pause": Trial({"fault": "pause"}, PAIR),
     "power-cut": Trial({"fault": "power-cut"}, PAIR),
+    "power-cut of a disk": Trial({"fault": "power-cut", "on_disk": 2}, PAIR),
     "read-only": Trial({"fault": "read-only"}, PAIR),
+    "read-only of a disk": Trial({"fault": "read-only", "on_disk": 2}, PAIR),
     "restart": Trial({"fault": "restart"}, PAIR),
     "roll-back": Trial({"fault": "roll-back", "age_s": 0.3}, PAIR),
     "slow-disk": Trial({"fault": "slow-disk"}, PAIR),
@@ -50,8 +54,8 @@ ON_HOSTS: Mapping[str, Trial] = {
     "stall-connections": Trial({"fault": "stall-connections"}, PAIR),
     "truncate": Trial({"fault": "truncate"}, PAIR),
 }
-"""On hosts of the fleet netns, whose nodes are no brokers. What stays of changed bytes is what they are; the
-node must run again."""
+"""On hosts of the fleet netns with two data disks, whose nodes are no brokers. What stays of changed bytes is
+what they are; the node must run again."""
 
 ON_CLUSTER: Mapping[str, Trial] = {
     "change-config": Trial(
@@ -90,6 +94,15 @@ ON_GROWTH: Mapping[str, Trial] = {
     "replace-broker": Trial({"fault": "replace-broker"}, leaves_out=ONE_HOST),
 }
 """On three brokers of ours, a controller, and a spare broker."""
+
+ON_LOG_DIRS: Mapping[str, Trial] = {
+    "move-replica": Trial(
+        {"fault": "move-replica"},
+        leaves_out=ONE_HOST | MOVES | {Sabotage.OTHER: "one broker"},
+        moves=True,
+    ),
+}
+"""On a node of Apache Kafka with two log directories (`tests.systems.kafka.test_log_dirs`)."""
 
 ON_UPGRADES: Mapping[str, Trial] = {
     "rolling-upgrade": Trial(
@@ -137,7 +150,7 @@ WITHOUT: Mapping[str, str] = {
 }
 """Faults that are not sabotaged here, and why."""
 
-ON_CLUSTERS = {**ON_CLUSTER, **ON_GROWTH, **ON_UPGRADES, **ON_QUORUM}
+ON_CLUSTERS = {**ON_CLUSTER, **ON_GROWTH, **ON_LOG_DIRS, **ON_UPGRADES, **ON_QUORUM}
 TRIALS: Mapping[str, Trial] = {**ON_HOSTS, **ON_CLUSTERS, **ON_VMS}
 PLACES: Mapping[str, Mapping[str, Trial]] = {
     "`netns`": {**ON_HOSTS, **ON_CLUSTERS},

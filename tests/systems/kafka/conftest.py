@@ -38,6 +38,7 @@ def cluster(
     version: str = NEWEST,
     spares: tuple[str, ...] = (),
     spare_controllers: tuple[str, ...] = (),
+    disks: int = 1,
     **options: object,
 ) -> Iterator[KafkaSystem]:
     """A cluster of its own on hosts of its own, ready."""
@@ -45,7 +46,7 @@ def cluster(
     hosts = tuple(dict.fromkeys((*brokers, *spares, *controllers, *spare_controllers)))
     with (
         tempfile.TemporaryDirectory(prefix="wl-kafka-", dir="/var/tmp") as state,
-        NetnsFleet(f"kafka-{os.getpid()}", hosts, state_dir=Path(state), disk_mb=256) as fleet,
+        NetnsFleet(f"kafka-{os.getpid()}", hosts, state_dir=Path(state), disk_mb=256, disks=disks) as fleet,
     ):
         system = KafkaSystem(
             fleet,
@@ -69,14 +70,14 @@ def cluster(
 
 @pytest.fixture(scope="session")
 def _one_node() -> Iterator[KafkaSystem]:
-    with cluster(("n1",), ("n1",)) as system:
+    with cluster(("n1",), ("n1",), disks=2) as system:
         yield system
 
 
 @pytest.fixture
 def one_node(_one_node: KafkaSystem) -> KafkaSystem:
-    """The newest version on one host, broker and controller in one process; ready, whatever the test before
-    did to it."""
+    """The newest version on one host with two log directories, broker and controller in one process; ready,
+    whatever the test before did to it."""
     [node] = _one_node.nodes
     if not _one_node.is_running(node):
         _one_node.start(node)
