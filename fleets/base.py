@@ -51,6 +51,8 @@ class Host:
     """Where the folders of a system begin (``opt/wrackline`` and others): ``/`` where we may write there."""
     is_folder: bool = False
     """It is only a folder of a machine, and shares processes and network with its neighbours there."""
+    shared: PurePosixPath | None = None
+    """A folder that it sees alike with all other hosts, and that no power cut touches."""
     reads_here: bool = False
     """It may read files of this machine by their own paths: those that it does not see it must be sent."""
     login_address: str = ""

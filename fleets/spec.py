@@ -59,6 +59,8 @@ class FleetSpec(Strict):
 
     most_disks: ClassVar[int] = 1
     """How many data disks each host can have."""
+    shares_folder: ClassVar[bool] = False
+    """Whether its hosts see a folder alike (`wrackline.fleets.base.Host.shared`)."""
 
     kind: str
     """The fleet's name."""

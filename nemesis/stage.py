@@ -193,6 +193,7 @@ class Stage:
                 port=node.port,
                 data_dir=str(node.host.data_dir),
                 more_disks=tuple(map(str, node.host.more_disks)),
+                shared=str(node.host.shared or ""),
                 is_broker=node.is_broker,
                 controller_port=node.controller_port,
                 replication_port=node.replication_port,

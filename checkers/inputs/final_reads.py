@@ -143,6 +143,8 @@ class ReplicaRead:
     in_isr: bool = False
     complete: bool = False
     problem: str = ""
+    tiered: bool = False
+    """What lies before its files may be in a remote tier: it was not deleted."""
     index: int = NEVER
     """Of its first row."""
 
@@ -154,5 +156,6 @@ class ReplicaRead:
         self.leo = row["high_watermark"] if row["high_watermark"] is not None else self.leo
         self.hw = int(extra.get("hw", self.hw))
         self.in_isr = extra.get("in_isr") is True
+        self.tiered = extra.get("tiered") is True
         self.complete = self.complete or extra.get("complete") is True
         self.problem = str(row["error"] or self.problem)

@@ -50,8 +50,9 @@ def deletions(run: Run) -> list[Deletion]:
         told += [
             (f"the files of {host}", one.log_start)
             for host, one in sorted(run.replicas.get(place, {}).items())
+            if not one.tiered
         ]
-        who, below = max(told, key=lambda one: one[1])
+        who, below = max(told, key=lambda one: one[1], default=("", 0))
         if below > 0:
             result.append(Deletion(place, below, who, _setting(run, place)))
     return result

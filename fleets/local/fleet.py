@@ -76,6 +76,8 @@ class LocalFleet(ABC, Generic[M]):
     kind: ClassVar[str]
     reads_here: ClassVar[bool] = False
     """Of its hosts (`wrackline.fleets.base.Host`)."""
+    shared: ClassVar[PurePosixPath | None] = None
+    """Of its hosts, too."""
     power: LocalPower[M]
 
     def __init__(
@@ -106,6 +108,7 @@ class LocalFleet(ABC, Generic[M]):
                 address,
                 key_file=self.folder.key,
                 reads_here=self.reads_here,
+                shared=self.shared,
                 more_disks=further_disks(DATA_DIR, disks),
             )
             for host, address in zip(hosts, addresses, strict=True)
@@ -275,6 +278,7 @@ class LocalFleet(ABC, Generic[M]):
         public_key, host_key = make_keys(self.folder, self.hosts)
         self.folder.system.mkdir(mode=0o700)
         self.folder.clients.mkdir(mode=0o700)
+        self.folder.shared.mkdir()
         run_tool(["mount", "-t", "tmpfs", "-o", "mode=700", f"wl-{self.name}", str(self.folder.system)])
         ip_batch([f"netns add {self.state.control}"])
         ip_batch(

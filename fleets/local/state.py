@@ -185,6 +185,11 @@ class FleetFolder(StateFolder[FleetState]):
         their programs."""
         return self.path / "clients"
 
+    @property
+    def shared(self) -> Path:
+        """Returns the folder that hosts which share this machine's kernel see alike."""
+        return self.path / "shared"
+
     def image(self, host: str, disk: int = 1) -> Path:
         return self.path / (f"{host}.img" if disk == 1 else f"{host}-{disk}.img")
 

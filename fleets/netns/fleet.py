@@ -7,6 +7,7 @@ What one fleet ``f`` with host ``n1`` consists of, and nothing else:
   it;
 * the processes of ``hostinit.py``: PID 1 of the host in its mount, PID, UTS and IPC namespaces, and sshd;
 * an image file behind a loop device, mounted at ``/data`` in the host's mount namespace only;
+* a folder of the fleet's that every host sees as ``/shared``;
 * a folder below the state root with keys, images and logs, and a tmpfs in it with what hosts write elsewhere.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import ClassVar
 
 from wrackline.fleets.base import FleetError, Host, PowerCut
@@ -30,6 +32,7 @@ class NetnsFleet(LocalFleet[Machine]):
 
     kind: ClassVar[str] = "netns"
     reads_here: ClassVar[bool] = True
+    shared: ClassVar[PurePosixPath] = PurePosixPath("/shared")
 
     def _machine(self, host: Host) -> Machine:
         return Machine(self.state, self.folder, host, self._network.prefixlen)

@@ -101,6 +101,12 @@ def mount_disks(plan: dict[str, Any], root: str) -> None:
         mount(loop, root + point, plan["filesystem"], 0, plan["mount_options"])
 
 
+def mount_shared(plan: dict[str, Any], root: str) -> None:
+    source, point = plan["shared"]
+    Path(root + point).mkdir(parents=True, exist_ok=True)
+    bind(source, root + point)
+
+
 def mount_kernel_views(root: str) -> None:
     """Private /dev, /proc, /sys, /run and temporary folders."""
     for folder in ("dev", "proc", "sys", "run", "tmp", "var/tmp"):
@@ -170,6 +176,7 @@ def init(plan: dict[str, Any], ready: int) -> None:
     call("sethostname", _libc.sethostname(name, len(name)))
     root = build_root(plan)
     mount_disks(plan, root)
+    mount_shared(plan, root)
     mount_kernel_views(root)
     change_root(root)
     write_files(plan["files"])

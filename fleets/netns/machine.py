@@ -180,6 +180,7 @@ class Machine:
             "system": str(self.folder.system / self.host.name),
             "layers": layers(),
             "disks": loops,
+            "shared": [str(self.folder.shared), str(self.host.shared)],
             "filesystem": self.state.filesystem,
             "mount_options": MOUNT_OPTIONS[self.state.filesystem],
             "files": dict(self.files),

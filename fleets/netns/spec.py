@@ -19,6 +19,7 @@ class NetnsSpec(FleetSpec):
     """Settings of the fleet ``netns``."""
 
     most_disks: ClassVar[int] = MOST_DISKS
+    shares_folder: ClassVar[bool] = True
 
     kind: Literal["netns"] = "netns"
     """Hosts are namespaces of this machine."""

@@ -83,6 +83,7 @@ class ProcessFleet:
             more_disks=further_disks(PurePosixPath(folder / "data"), self._disks),
             python=_python(),
             root=PurePosixPath(folder),
+            shared=PurePosixPath(self.folder.path / "shared"),
             is_folder=True,
             reads_here=True,
         )
@@ -124,6 +125,7 @@ class ProcessFleet:
             try:
                 self._addresses = AddressLock(self._prefix)
                 self.folder.write(self._state)
+                (self.folder.path / "shared").mkdir()
                 for host in self.hosts:
                     for folder in (*host.disks, host.root / "tmp"):
                         Path(folder).mkdir(parents=True)

@@ -25,6 +25,7 @@ class ProcessSpec(FleetSpec):
 
     needs_root: ClassVar[bool] = False
     most_disks: ClassVar[int] = MOST_DISKS
+    shares_folder: ClassVar[bool] = True
 
     kind: Literal["process"] = "process"
     """Hosts are folders of this machine, and their nodes processes on loopback."""

@@ -48,6 +48,8 @@ class Target:
     """Where other nodes ask its broker; None: at ``port``, as clients do."""
     more_disks: tuple[str, ...] = ()
     """Mount points of further data disks."""
+    shared: str = ""
+    """The folder that all hosts see alike, where there is one."""
 
     @property
     def disks(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from wrackline.systems.kafka.properties import AUTO_JOIN
 from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.server import Kind, formatted
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
+from wrackline.systems.kafka.tier import SINCE, Tier
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
 from wrackline.systems.zookeeper_door import MakeSystem, kafka_on_zookeeper
 
@@ -90,6 +91,9 @@ class KafkaSpec(SystemSpec):
     clock: Literal["host", "faketime"] = "host"
     """Where a node has the time from: from its host, or through libfaketime, which must be installed there.
     Then faults can move the clock of a node whose host has no clock of its own."""
+    tier: Tier | None = None
+    """A remote tier of ours (KIP-405) in a folder that hosts share: for topics with
+    ``remote.storage.enable``."""
     waits: KafkaWaits = KafkaWaits()
     """How long a run waits for the system."""
 
@@ -174,9 +178,22 @@ class KafkaSpec(SystemSpec):
         for host in self.versions:
             if host not in fleet.hosts:
                 return f"system.versions.{host}: there is no such host; there are {', '.join(fleet.hosts)}"
+        if self.tier is not None and (why := self._without_tier(fleet)):
+            return why
         if self.clock == "host" or (why := fleet.lacks(Ability.ROOT)) is None:
             return None
         return f"system.clock: faketime needs {Ability.ROOT}: {why}"
+
+    def _without_tier(self, fleet: FleetSpec) -> str | None:
+        """Returns why these nodes cannot have a remote tier."""
+        if parsed(self.version) < SINCE:
+            since = ".".join(map(str, SINCE))
+            return f"system.tier: Kafka has tiered storage that is ready for use since {since}"
+        if not fleet.shares_folder:
+            return f"system.tier: hosts of the fleet {fleet.kind} share no folder; those of netns do"
+        if fleet.disks > 1:
+            return "system.tier: Kafka has one log directory with a remote tier: leave fleet.disks out"
+        return None
 
     def warning(self) -> str | None:
         if parsed(self.version) <= parsed(NEWEST) or Store().find(self.version) is not None:
@@ -239,6 +256,7 @@ class KafkaSpec(SystemSpec):
                 features=self.features,
                 dynamic=self.quorum == "dynamic",
                 spare_controllers=layout.spare_controllers,
+                tier=self.tier,
             )
         return make(
             version=self.version,

@@ -41,12 +41,15 @@ from wrackline.systems.kafka.nodes import KafkaNodes
 from wrackline.systems.kafka.properties import (
     AUTO_JOIN,
     CONTROLLER_LISTENER,
+    LISTENER,
     OURS,
     properties,
     properties_of,
 )
 from wrackline.systems.kafka.server import Kind, directory_of, formatted, formatted_voters, meta
 from wrackline.systems.kafka.settings import refused
+from wrackline.systems.kafka.tier import Tier, compiled
+from wrackline.systems.kafka.tier import properties as tier_properties
 from wrackline.systems.metadata_changes import Chronicle, QuorumLog
 from wrackline.systems.spec import is_true
 
@@ -75,17 +78,19 @@ class KafkaSystem(KafkaNodes):
         jvm_options: Sequence[str] = JVM_OPTIONS,
         start_s: float = START_S,
         faketime: bool = False,
+        tier: Tier | None = None,
         store: Store | None = None,
     ) -> None:
         """Assigns ids to hosts: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
         broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
         levels that a new cluster is given, by name. ``versions``: of hosts that have another one.
         ``dynamic``: controllers join and leave the quorum while it runs, ``spare_controllers`` too (KIP-853).
-        ``faketime``: nodes have clocks of their own. Raises DeployError for a host that the fleet does not
-        have."""
+        ``faketime``: nodes have clocks of their own. ``tier``: brokers have a remote tier in the folder that
+        hosts share. Raises DeployError for a host that the fleet does not have."""
         self._cluster_id = cluster_id
         self._features = dict(features or {})
         self._config = dict(config or {})
+        self._tier = tier
         self._dynamic = dynamic
         self._disks: Counter[int] = Counter()
         """By node: how often its data folder was formatted."""
@@ -135,6 +140,8 @@ class KafkaSystem(KafkaNodes):
             self._first_voters = formatted_voters(self._kafka(self.version), self._features, voters)
         else:
             formatted(self._kafka(self.version), self._features)
+        if self._tier is not None:
+            compiled(self._kafka(self.version))
         super().install()
 
     def _release_of(self, node: Node) -> Release:
@@ -174,9 +181,13 @@ class KafkaSystem(KafkaNodes):
         return ("kafka.Kafka", self._config_path(node))
 
     def config_for(self, node: Node) -> str:
-        return text(
-            properties(self._version_of(node), self._placed, node, self._config, dynamic=self._dynamic)
-        )
+        version = self._version_of(node)
+        config = dict(self._config)
+        if self._tier is not None and node.is_broker:
+            classes = compiled(self._kafka(version))
+            shared, brokers = str(node.host.shared), len(self.brokers)
+            config = {**tier_properties(self._tier, classes, shared, LISTENER, brokers), **config}
+        return text(properties(version, self._placed, node, config, dynamic=self._dynamic))
 
     # --- asking the cluster -------------------------------------------------------------------------------
 

@@ -13,9 +13,12 @@ from wrackline.history import Recorder
 from wrackline.history.model import REPLICA, Event, Record, Type
 from wrackline.history.offsets import Offsets
 from wrackline.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
+from wrackline.systems.spec import is_true
 from wrackline.workloads.payload import KeyOf, decode, kept_timestamp, run_tag
 
 CHUNK_RECORDS = 2_000
+TIERED = "remote.storage.enable"
+"""A topic's setting: what its replicas no longer have in their files may be in a remote tier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ def read_replicas(
         for node in brokers
         if _holds(state, topic.name, partition, node.node_id)
     ]
+    tiered = {one.name for one in spec.every_topic if is_true(one.configs.get(TIERED, False))}
     problems: list[str] = []
     read: list[HeldLog] = []
     with ThreadPoolExecutor(max_workers=4, thread_name_prefix="replica-log") as pool:
@@ -56,7 +60,7 @@ def read_replicas(
                 in_isr = _in_isr(state, topic, partition, node.node_id)
                 if not workload.compacted and result.problem is None:
                     result = replace(result, problem=result.hole)
-                _write(recorder, node, result, in_isr, workload.key_of)
+                _write(recorder, node, result, in_isr, workload.key_of, tiered=topic in tiered)
                 offsets = Offsets(record.offset for record in result.records)
                 whole = in_isr and result.problem is None
                 read.append(HeldLog(node, topic, partition, result.log_start, whole, offsets))
@@ -80,7 +84,9 @@ def _in_isr(state: ClusterState, topic: str, partition: int, node_id: int) -> bo
     return result is not None and node_id in result.isr
 
 
-def _write(recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool, key_of: KeyOf) -> None:
+def _write(
+    recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool, key_of: KeyOf, *, tiered: bool
+) -> None:
     tag = run_tag(recorder.info.test_id)
     chunks = [log.records[at : at + CHUNK_RECORDS] for at in range(0, len(log.records), CHUNK_RECORDS)] or [
         ()
@@ -94,6 +100,8 @@ def _write(recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool, key_of
         }
         if log.epochs is not None and number == len(chunks) - 1:
             extra["epochs"] = [list(entry) for entry in log.epochs]
+        if tiered:
+            extra["tiered"] = True
         if corrupt:
             extra["corrupt"] = corrupt
         recorder.record(

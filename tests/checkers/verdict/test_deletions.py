@@ -103,3 +103,11 @@ def test_faults_end_times_do_not_make_a_run_longer() -> None:
     assert missing(run) == [NOBODY]  # it lasted so long exactly: nothing was older
     run.end_ns += SECOND
     assert missing(run) == []
+
+
+def test_what_a_replica_has_no_more_in_its_files_is_not_deleted_where_there_is_a_remote_tier() -> None:
+    run = good_run()
+    run.replicas[PLACE]["n2"] = ReplicaRead(40, 100, 100, True, True, tiered=True)
+    assert missing(run) == []
+    run.final[PLACE].log_start = 60
+    assert missing(run) == [NOBODY], "the leader's own log start still counts"

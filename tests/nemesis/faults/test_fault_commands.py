@@ -54,6 +54,8 @@ def test_a_fault_gives_the_steps_that_were_reviewed(file: Path) -> None:
     if golden.get("disks") == 2:
         targets = tuple(replace(one, more_disks=("/data2",)) for one in scene.targets)
         scene = replace(scene, targets=targets)
+    if golden["inject"]["fault"] == "tier":
+        scene = replace(scene, targets=tuple(replace(one, shared="/shared") for one in scene.targets))
     assert as_json(fault.commands(scene)) == golden["steps"]
 
 

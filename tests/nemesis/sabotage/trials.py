@@ -104,6 +104,15 @@ ON_LOG_DIRS: Mapping[str, Trial] = {
 }
 """On a node of Apache Kafka with two log directories (`tests.systems.kafka.test_log_dirs`)."""
 
+ON_TIER: Mapping[str, Trial] = {
+    "tier": Trial(
+        {"fault": "tier", "mode": "failing", "calls": ["copy"]},
+        leaves_out=ONE_HOST | {Sabotage.OTHER: "one broker"},
+        hold_s=5.0,
+    ),
+}
+"""On a node of Apache Kafka with a remote tier, nightly (`tests.systems.kafka.test_tier`)."""
+
 ON_UPGRADES: Mapping[str, Trial] = {
     "rolling-upgrade": Trial(
         {"fault": "rolling-upgrade", "to": "kip966"},
@@ -150,7 +159,7 @@ WITHOUT: Mapping[str, str] = {
 }
 """Faults that are not sabotaged here, and why."""
 
-ON_CLUSTERS = {**ON_CLUSTER, **ON_GROWTH, **ON_LOG_DIRS, **ON_UPGRADES, **ON_QUORUM}
+ON_CLUSTERS = {**ON_CLUSTER, **ON_GROWTH, **ON_LOG_DIRS, **ON_TIER, **ON_UPGRADES, **ON_QUORUM}
 TRIALS: Mapping[str, Trial] = {**ON_HOSTS, **ON_CLUSTERS, **ON_VMS}
 PLACES: Mapping[str, Mapping[str, Trial]] = {
     "`netns`": {**ON_HOSTS, **ON_CLUSTERS},
