@@ -120,7 +120,7 @@ class Machine:
     @property
     def data(self) -> Path:
         """The host's first data disk, seen from the machine."""
-        return self._seen(self.disks[0])
+        return self._outside(self.disks[0])
 
     @property
     def disks(self) -> tuple[DataDisk, ...]:
@@ -129,7 +129,7 @@ class Machine:
             for number, at in enumerate(self.host.disks, start=1)
         )
 
-    def _seen(self, disk: DataDisk) -> Path:
+    def _outside(self, disk: DataDisk) -> Path:
         """Returns where a disk of the host is mounted, seen from the machine."""
         return Path(f"/proc/{self._init_pid}/root{disk.at}")
 
@@ -265,16 +265,16 @@ class Machine:
         silent: list[DataDisk] = []
         for disk in disks:
             try:
-                seen = opened.enter_context(files_seen(self._seen(disk)))
+                files = opened.enter_context(files_seen(self._outside(disk)))
             except OSError:
                 # The disk answers no more (it was shut down before, or failed): nothing of it can reach the
                 # image.
                 silent.append(disk)
                 continue
-            before |= {disk.name_of(path): one for path, one in seen.items()}
+            before |= {disk.name_of(path): one for path, one in files.items()}
         for disk in disks:
             with contextlib.suppress(*([FleetError] if disk in silent else [])):
-                shut_down(self._seen(disk), disk.image)
+                shut_down(self._outside(disk), disk.image)
         return before
 
     def _losses(
@@ -284,7 +284,9 @@ class Machine:
         result: dict[str, FileLoss] = {}
         for disk in self.disks if disks is None else disks:
             of_disk = {path[len(disk.prefix) :]: one for path, one in before.items() if disk.has(path)}
-            result |= {disk.name_of(path): loss for path, loss in compare(of_disk, self._seen(disk)).items()}
+            result |= {
+                disk.name_of(path): loss for path, loss in compare(of_disk, self._outside(disk)).items()
+            }
         return result
 
     def drop_page_cache(self) -> tuple[Mapping[str, FileLoss], float]:
@@ -338,7 +340,7 @@ class Machine:
         return sorted({pid for disk in self.disks for pid in self._users_of(disk)})
 
     def _users_of(self, disk: DataDisk) -> list[int]:
-        return holders(self.processes(), self._seen(disk).stat().st_dev)
+        return holders(self.processes(), self._outside(disk).stat().st_dev)
 
     def processes(self) -> list[int]:
         return processes_in("pid", Path(f"/proc/{self._init_pid}/ns/pid").stat().st_ino)

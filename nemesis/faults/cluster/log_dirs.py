@@ -70,8 +70,8 @@ class MoveReplica:
             there = _places(probe_log.undo, steps.AwaitReplicaMoves, one.host)
             late = [name for name, (_, after) in moves.items() if there.get(name) != [after]]
             if late:
-                seen = ", ".join(f"{name} in {' and '.join(there.get(name, ['no']))}" for name in late)
-                return Proof(False, f"{one.host}: not complete: {seen}; begun were {names}")
+                places = ", ".join(f"{name} in {' and '.join(there.get(name, ['no']))}" for name in late)
+                return Proof(False, f"{one.host}: not complete: {places}; begun were {names}")
             texts.append(f"{one.host}: {names}, complete by its own word")
         if probe_log.undo and (flaw := self.residue(context, probe_log)):
             return Proof(False, f"{'; '.join(texts)}; {flaw}")
@@ -79,25 +79,25 @@ class MoveReplica:
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
         """Replicas that the broker has no more, since others moved them, are in no former directory."""
-        wrong = []
+        misplaced = []
         for one in context.targets:
             now = _places(probe_log.control, steps.DescribeReplicaDirs, one.host)
             for name, (before, _) in _moves(probe_log.do, one.host).items():
                 if now.get(name, [before]) != [before]:
-                    wrong.append(f"{one.host}: {name} is in {' and '.join(now[name])}, not in {before}")
-        return "; ".join(wrong)
+                    misplaced.append(f"{one.host}: {name} is in {' and '.join(now[name])}, not in {before}")
+        return "; ".join(misplaced)
 
 
 def _moves(dones: Sequence[StepResult], host: str) -> dict[str, tuple[str, str]]:
     """Partition -> the log directory before and after, of the moves that were begun."""
-    said = output_of([done for done in dones if done.step.host == host], steps.MoveReplicas)
-    return {name: (before, after) for name, (before, after) in json.loads(said or "{}").items()}
+    output = output_of([done for done in dones if done.step.host == host], steps.MoveReplicas)
+    return {name: (before, after) for name, (before, after) in json.loads(output or "{}").items()}
 
 
 def _places(dones: Sequence[StepResult], kind: type[Step], host: str) -> Mapping[str, list[str]]:
     """Partition -> its log directories, by the last step of a kind that was carried out."""
-    said = [done.output for done in carried_out(dones, kind) if done.step.host == host]
-    result: Mapping[str, list[str]] = json.loads(said[-1]) if said else {}
+    outputs = [done.output for done in carried_out(dones, kind) if done.step.host == host]
+    result: Mapping[str, list[str]] = json.loads(outputs[-1]) if outputs else {}
     return result
 
 
@@ -175,11 +175,11 @@ class LogDirExecutor:
         while True:
             try:
                 placed = self._placed(self._dirs(node))
-                left = {place: to for place, to in targets.items() if placed.get(place, [to]) != [to]}
-                if not left:
+                waiting = {place: to for place, to in targets.items() if placed.get(place, [to]) != [to]}
+                if not waiting:
                     return placed
                 if again:
-                    self._ask.move_logs(node, left, timeout_s=ASK_S)
+                    self._ask.move_logs(node, waiting, timeout_s=ASK_S)
             except DeployError:  # it is down, or its disk is gone: it may come back
                 if placed is None and time.monotonic() > deadline:
                     raise

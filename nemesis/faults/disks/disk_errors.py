@@ -16,12 +16,12 @@ from wrackline.nemesis.faults.disks.power import (
     OURS,
     OnDiskSpec,
     lost_by_host,
-    mounted_anew,
-    not_made_again,
-    not_mounted_anew,
-    started_anew,
+    remount_disk,
+    remount_refusal,
+    restart_node,
     text_of,
     touch,
+    unwritable_hosts,
 )
 from wrackline.nemesis.faults.outputs import last, outputs, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
@@ -84,7 +84,7 @@ class Intercepted:
 
     def _started(self, target: Target) -> Sequence[Step]:
         if self.how.startswith("error="):
-            return started_anew(target)
+            return restart_node(target)
         return (StartNode(target.host, target.node_id),)
 
     def _attach(self, fault_id: str, target: Target) -> Shell:
@@ -94,8 +94,8 @@ class Intercepted:
             # Else a write to a connection would fail, too.
             disks = " ".join(target.disks if self.on_disk is None else [target.disk(self.on_disk)])
             # A checkpoint is written to a file beside it, which is there for that moment.
-            beside = r"\( -name '*-checkpoint' -printf ' -P %p -P %p.tmp' -o -printf ' -P %p' \)"
-            paths = f"$(find {disks} -path '*/{OURS}*' -prune -o -type f {beside}) " + " ".join(
+            patterns = r"\( -name '*-checkpoint' -printf ' -P %p -P %p.tmp' -o -printf ' -P %p' \)"
+            paths = f"$(find {disks} -path '*/{OURS}*' -prune -o -type f {patterns}) " + " ".join(
                 f"-P {disk}" for disk in disks.split()
             )
         strace = (
@@ -198,7 +198,7 @@ class ReadOnly:
 
     def _writable_again(self, target: Target) -> Sequence[Step]:
         if self.on_disk is not None:
-            return mounted_anew(target, self.on_disk)
+            return remount_disk(target, self.on_disk)
         return PowerOff(target.host), PowerOn(target.host), StartNode(target.host, target.node_id)
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
@@ -221,7 +221,7 @@ class ReadOnly:
         return Proof(True, "; ".join(texts), lost)
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        return not_made_again(context, probe_log)
+        return unwritable_hosts(context, probe_log)
 
 
 def _break(target: Target, on_disk: int | None) -> Shell:
@@ -256,4 +256,4 @@ class ReadOnlySpec(OnDiskSpec):
             return (
                 f"read-only needs data disks with ext4, which can be told to meet an error; they are {kind}"
             )
-        return None if self.on_disk is None else not_mounted_anew(self.fault, fleet)
+        return None if self.on_disk is None else remount_refusal(self.fault, fleet)

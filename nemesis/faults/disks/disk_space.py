@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import programs
-from wrackline.nemesis.faults.disks.power import OURS, OnDiskSpec, started_anew
+from wrackline.nemesis.faults.disks.power import OURS, OnDiskSpec, restart_node
 from wrackline.nemesis.faults.host_steps import HoldDisk
 from wrackline.nemesis.faults.outputs import last, throughout
 from wrackline.nemesis.faults.spec import FaultSpec
@@ -64,7 +64,7 @@ class DiskFull:
                     one.host,
                     f"{programs.end(context.fault_id, 'fill')}; rm -f {one.disk(self.on_disk)}/{FILL}",
                 ),
-                *started_anew(one),
+                *restart_node(one),
             )
         )
         probe = tuple(_write(one, one.disk(self.on_disk)) for one in context.targets)

@@ -154,7 +154,7 @@ class DiskCut:
         probe = tuple(touch(one, self.on_disk) for one in context.targets)
         return Commands(
             do=tuple(CutDisk(one.host, self.on_disk) for one in context.targets),
-            undo=tuple(step for one in context.targets for step in mounted_anew(one, self.on_disk)),
+            undo=tuple(step for one in context.targets for step in remount_disk(one, self.on_disk)),
             probe=probe,
             control=probe,
         )
@@ -168,9 +168,9 @@ class DiskCut:
         for one in context.targets:
             if one.host not in off:
                 return Proof(False, f"disk {self.on_disk} of {one.host} was not taken from it", lost)
-            said = throughout(probe_log, one)
-            if not all(EIO in text for text in said):
-                why = f"{one.host}: disk {self.on_disk} was there: {' | '.join(said)}"
+            answers = throughout(probe_log, one)
+            if not all(EIO in text for text in answers):
+                why = f"{one.host}: disk {self.on_disk} was there: {' | '.join(answers)}"
                 return Proof(False, why, lost)
         gone = {host: f"{_gone(host, off[host], f'disk {self.on_disk}')}" for host in sorted(off)}
         if not probe_log.undo:
@@ -181,7 +181,7 @@ class DiskCut:
         return Proof(all(took_what_it_should(on.get(host)) for host in off), text + _spread(off), lost)
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        return not_made_again(context, probe_log)
+        return unwritable_hosts(context, probe_log)
 
 
 def touch(target: Target, on_disk: int | None) -> Shell:
@@ -190,13 +190,13 @@ def touch(target: Target, on_disk: int | None) -> Shell:
     return Shell(target.host, f"LC_ALL=C touch {file} 2>&1 && echo made; rm -f {file} 2>/dev/null; true")
 
 
-def not_made_again(context: FaultContext, probe_log: ProbeLog) -> str:
+def unwritable_hosts(context: FaultContext, probe_log: ProbeLog) -> str:
     """Returns the hosts on which `touch` fails after the undo, in words; empty when there are none."""
     stuck = [one.host for one in context.targets if last(probe_log.control, one) != "made"]
     return f"{', '.join(stuck)}: no file can be made after the undo, either" if stuck else ""
 
 
-def mounted_anew(target: Target, number: int) -> tuple[Step, ...]:
+def remount_disk(target: Target, number: int) -> tuple[Step, ...]:
     """Returns the steps after which a node has a data disk again that had failed: it never looks at one again
     while it runs."""
     return (
@@ -206,7 +206,7 @@ def mounted_anew(target: Target, number: int) -> tuple[Step, ...]:
     )
 
 
-def started_anew(target: Target) -> tuple[Step, ...]:
+def restart_node(target: Target) -> tuple[Step, ...]:
     """Returns the steps after which the node uses its disks again. With one disk it has ended where that
     failed; of several one that has failed it never looks at again while it runs, so it is stopped first."""
     stop = (StopNode(target.host, target.node_id),) if target.more_disks else ()
@@ -290,7 +290,7 @@ class OnDiskSpec(FaultSpec):
         return f"{self.fault}: on_disk is {self.on_disk}, and each host has {has}: say more in fleet.disks"
 
 
-def not_mounted_anew(fault: str, fleet: FleetSpec) -> str | None:
+def remount_refusal(fault: str, fleet: FleetSpec) -> str | None:
     """Returns why a single disk of these hosts cannot be mounted anew; None when it can."""
     if fleet.most_disks == 1:
         return (
@@ -329,7 +329,7 @@ class PowerCutSpec(OnDiskSpec):
         if (why := super().refusal(fleet, system)) is not None:
             return why
         if self.on_disk is not None:
-            return not_mounted_anew(self.fault, fleet)
+            return remount_refusal(self.fault, fleet)
         if self.disk is Disk.KEPT:
             return None
         if fleet.disks > 1:

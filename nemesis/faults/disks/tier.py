@@ -94,29 +94,31 @@ class TierFault:
         return Shell(target.host, f"cat {_order(fault_id, target)} 2>/dev/null || echo {NOTHING}")
 
     def prove(self, context: FaultContext, probe_log: ProbeLog) -> Proof:
-        met: list[TierCall] = []
+        disturbed: list[TierCall] = []
         for one in context.targets:
-            said = throughout(probe_log, one)
-            if not all(text.startswith(f"{self.mode} ") for text in said):
-                return Proof(False, f"{one.host}: the tier's order was {', then '.join(said)}")
-            met += [call for text in outputs(probe_log.undo, one) for call in _disturbed(text, self.mode)]
+            answers = throughout(probe_log, one)
+            if not all(text.startswith(f"{self.mode} ") for text in answers):
+                return Proof(False, f"{one.host}: the tier's order was {', then '.join(answers)}")
+            disturbed += [
+                call for text in outputs(probe_log.undo, one) for call in _calls_in(text, self.mode)
+            ]
         hosts = ", ".join(one.host for one in context.targets)
         if not (probe_log.final or probe_log.undo):
             return Proof(True, f"the tier is {self.mode} for {hosts}")
-        counts = Counter(call.call for call in met)
+        counts = Counter(call.call for call in disturbed)
         calls = ", ".join(f"{count} {call}" for call, count in sorted(counts.items()))
         text = f"the tier was {self.mode} for {hosts}: by its journal {calls or 'no'} calls met it"
         damaged: dict[str, dict[str, int]] = {}
-        if self.mode is Mode.LOST and met:
-            lost = {f"tier/{one.place}/{one.first:020}.log": one.size_bytes for one in met}
-            ranges = ", ".join(f"{one.place} {one.first:,} to {one.last:,}" for one in met)
+        if self.mode is Mode.LOST and disturbed:
+            lost = {f"tier/{one.place}/{one.first:020}.log": one.size_bytes for one in disturbed}
+            ranges = ", ".join(f"{one.place} {one.first:,} to {one.last:,}" for one in disturbed)
             text += f"; the tier, not Kafka, has lost {ranges}"
             damaged = {one.host: dict(lost) for one in context.hosts if one.is_broker}
-        return Proof(bool(met), text, damaged=damaged)
+        return Proof(bool(disturbed), text, damaged=damaged)
 
     def residue(self, context: FaultContext, probe_log: ProbeLog) -> str:
-        left = [one.host for one in context.targets if last(probe_log.control, one) != NOTHING]
-        return f"the tier still has an order for {', '.join(left)}" if left else ""
+        ordered = [one.host for one in context.targets if last(probe_log.control, one) != NOTHING]
+        return f"the tier still has an order for {', '.join(ordered)}" if ordered else ""
 
 
 def _folder(target: Target) -> str:
@@ -151,7 +153,7 @@ def _take_back(fault_id: str, target: Target) -> Shell:
     )
 
 
-def _disturbed(text: str, mode: Mode) -> list[TierCall]:
+def _calls_in(text: str, mode: Mode) -> list[TierCall]:
     """Reads lines of the journal: milliseconds, fault, what was done, call, segment, offsets, bytes."""
     words = (line.split() for line in text.splitlines())
     return [

@@ -81,8 +81,10 @@ def compiled(release: Release) -> Path:
             command = [javac, "--release", "17", "-d", scratch, "-cp", release.classpath, str(SOURCE)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_S, check=False)
             if done.returncode:
-                said = (done.stderr.strip() or "nothing").splitlines()[0]
-                raise DeployError(f"control node: {release.title}: {SOURCE.name} does not compile: {said}")
+                error_line = (done.stderr.strip() or "nothing").splitlines()[0]
+                raise DeployError(
+                    f"control node: {release.title}: {SOURCE.name} does not compile: {error_line}"
+                )
             Path(scratch).chmod(0o755)
             if not folder.is_dir():
                 shutil.copytree(scratch, folder)
