@@ -183,7 +183,7 @@ class KafkaSystem(KafkaNodes):
     def config_for(self, node: Node) -> str:
         version = self._version_of(node)
         config = dict(self._config)
-        if self._tier is not None and node.is_broker:
+        if self._tier is not None:  # controllers look at topics' settings by it
             classes = compiled(self._kafka(version))
             shared, brokers = str(node.host.shared), len(self.brokers)
             config = {**tier_properties(self._tier, classes, shared, LISTENER, brokers), **config}

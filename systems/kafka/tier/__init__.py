@@ -42,7 +42,7 @@ class Tier(Strict):
 
 
 def properties(tier: Tier, classes: Path, shared: str, listener: str, brokers: int) -> dict[str, str]:
-    """Returns the settings of every broker. ``classes``: of `compiled`. ``shared``: the hosts' shared
+    """Returns the settings of every node. ``classes``: of `compiled`. ``shared``: the hosts' shared
     folder."""
     every_ms = str(round(tier.interval_s * 1000))
     rlmm = "rlmm.config.remote.log.metadata"
