@@ -292,3 +292,14 @@ def test_a_host_with_two_disks_loses_what_both_had_not_synced_and_one_can_be_tak
         fleet.power.cut(host)
         with pytest.raises(FleetError, match="its disks come back when its power does"):
             fleet.power.restore_disk(host, 2)
+
+
+def test_hosts_share_a_folder_that_no_power_cut_touches(tmp_path: Path) -> None:
+    with NetnsFleet(f"shr-{os.getpid()}", ["n1", "n2"], state_dir=tmp_path, disk_mb=64) as fleet:
+        n1, n2 = fleet.hosts
+        assert str(n1.shared) == "/shared"
+        fleet.remote(n1).run("echo alike >/shared/f")
+        fleet.power.cut(n1)
+        assert fleet.remote(n2).run("cat /shared/f").stdout == "alike\n"
+        fleet.power.on(n1)
+        assert fleet.remote(n1).run("cat /shared/f").stdout == "alike\n"

@@ -211,3 +211,13 @@ def test_it_says_what_it_lacks(tmp_path: Path) -> None:
         fleet.power.cut(fleet.hosts[0])
     with pytest.raises(FleetError, match="letters, digits"):
         spec.build("laptop", tmp_path / "with blanks")
+
+
+def test_a_host_has_as_many_data_folders_as_disks_and_shares_one(tmp_path: Path) -> None:
+    with ProcessFleet("disks", ["n1", "n2"], state_dir=tmp_path, disks=2) as fleet:
+        n1, n2 = fleet.hosts
+        assert [disk.name for disk in n1.disks] == ["data", "data2"]
+        assert all(Path(disk).is_dir() for one in (n1, n2) for disk in one.disks)
+        assert n1.shared == n2.shared
+        assert n1.shared is not None
+        assert Path(n1.shared).is_dir()
