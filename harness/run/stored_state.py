@@ -130,6 +130,13 @@ def _quorum_log(extra: Mapping[str, Any]) -> QuorumLog:
     return QuorumLog(extra["node_id"], extra["start"], extra["end"], epochs, changes)
 
 
+def _high_watermark(row: Mapping[str, Any]) -> int:
+    """Returns the one of the replica's checkpoint; -1, unknown, where that is older than the beginning of local
+    files that a remote tier has the rest of."""
+    kept: int = row["extra"]["hw"]
+    return -1 if row["extra"].get("tiered") and kept < row["offset"] else kept
+
+
 def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, int]) -> Iterator[Log]:
     """Yields the logs that could be read to their end: a row for each chunk."""
     chunks: dict[tuple[str, str, int], list[Mapping[str, Any]]] = defaultdict(list)
@@ -148,7 +155,7 @@ def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, int]) -> Iterator[Log
             in_isr=extra["in_isr"],
             start=last["offset"],
             leo=last["high_watermark"],
-            high_watermark=extra["hw"],
+            high_watermark=_high_watermark(last),
             entries=tuple(
                 Entry(record["offset"], record["leader_epoch"], record["value"])
                 for row in own
