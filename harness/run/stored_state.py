@@ -131,8 +131,8 @@ def _quorum_log(extra: Mapping[str, Any]) -> QuorumLog:
 
 
 def _high_watermark(row: Mapping[str, Any]) -> int:
-    """Returns the one of the replica's checkpoint; -1, unknown, where that is older than the beginning of local
-    files that a remote tier has the rest of."""
+    """Returns the one of the replica's checkpoint; -1, unknown, where that is older than the beginning of the
+    files and a remote tier has the rest."""
     kept: int = row["extra"]["hw"]
     return -1 if row["extra"].get("tiered") and kept < row["offset"] else kept
 
