@@ -43,6 +43,7 @@ from wrackline.checkers.verdict.measures.metrics import (
     take_gaps,
     take_written,
 )
+from wrackline.history.model import LIVENESS
 
 FACTS_PER_TASK = 1_500_000
 """So many records make a task of the shuffles: some 100 MiB."""
@@ -312,7 +313,8 @@ def _walk(work: Work) -> None:
 
 
 def _is_walked(walk: Walk, run: Run, number: int, work: Work) -> bool:
-    return bool(walk.needs & run.kinds) and (number in work.transactional or not walk.transactional)
+    there = run.kinds | ({LIVENESS} if run.stalls else frozenset())
+    return bool(walk.needs & there) and (number in work.transactional or not walk.transactional)
 
 
 def _bring_by_log(work: Work) -> None:

@@ -126,6 +126,12 @@ stopped      the clients were told to end, before anything was read back: extra
              {"stuck": names of those that did not}
 clock-leap   the harness's time of day was set: extra {"at_ns", "ahead_ns"}
 interrupted  the user asked for an early end: extra {"why"}
+liveness     one look at whether a promise of liveness is kept (``checkers/anomalies/liveness.py``): extra
+             {"promise": name of the anomaly, "look": number}, and "kept": true, where everything moves (once
+             until that changes), "error": why nobody could tell, or, a row for each thing that does not
+             move: "kept": false, "subject": its name, "state": what shows it, "still": the part of the state
+             by whose change it would have moved, "bound_s": so long it may take, "excuse": why the cluster
+             cannot help it. ``topic``, ``partition`` and ``node`` where it has them
 collected    extra {"files": {"n1": ["broker.log", ...]}, "missing": {"n2": "why"}}
 over         the last row of a run that nobody stopped: its hosts are torn down after it
 ===========  =========================================================================================
@@ -148,6 +154,8 @@ from wrackline.history.values import dataclass
 NEMESIS = -1
 CONTROL = -2
 REPLICA = -3
+LIVENESS = "liveness"
+"""``f`` of the runner's rows about promises of liveness."""
 PARTITION, UNCLEAN_RECOVERY, CHRONICLE = "partition", "unclean-recovery", "chronicle"
 QUORUM_LOG = "quorum-log"
 """``f`` of the runner's rows about what the system wrote down of its topic."""

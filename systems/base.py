@@ -22,6 +22,7 @@ from wrackline.systems.metadata_changes import Chronicle, QuorumLog
 
 if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
     from wrackline.history.offsets import Offsets
+    from wrackline.kafka_client.connection import Connection
 
 
 class DeployError(InfrastructureError):
@@ -238,6 +239,14 @@ class Coordinated(Protocol):
     def use_epochs(self, transactional_ids: Sequence[str], epoch: int, *, timeout_s: float) -> None:
         """Asks for one producer after another of each transactional id until one has this epoch. Raises
         DeployError."""
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """A system whose brokers can be asked anything one by one, besides all else."""
+
+    def connect(self, node: Node, *, timeout_s: float) -> Connection:
+        """Connects to this broker. Raises ProtocolError."""
 
 
 @runtime_checkable

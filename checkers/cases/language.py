@@ -52,6 +52,10 @@ parts steps.
 ``p: a@0 of x``             a has the key x. The topic is then a compacted one
 ``q: a'@out-0/?+``         what an application of the run makes of a; ``final a'@out-0/0=2``: with the state 2
 ``q: b@log-1-0/2``          a step of another topic, ``log-1``: its partition 0, offset 2 (also below)
+``watch: stuck-lso log-0``  a look at a promise of liveness: log-0 does not move; ``watch: stuck-lso``: all
+                            does. ``still 5``: by the change of which it would have moved; ``of 9``: it may
+                            stand still for 9 s, and without that for no time at all; ``excused``: the cluster
+                            cannot help it
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
                             ``final 1/``; ``from 3``: the log begins there
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR;
@@ -76,6 +80,7 @@ from wrackline.history.model import (
     CONTROL,
     CORRUPT,
     FAILED,
+    LIVENESS,
     REPLICA,
     UNKNOWN,
     Record,
@@ -115,6 +120,8 @@ class Case(Words):
     _isolation: str = ""
     _epochs: int = 0
     """Coordinators so far."""
+    _looks: dict[str, int] = field(default_factory=dict)
+    """Promise of liveness -> how often it was looked at."""
 
     @property
     def info(self) -> RunInfo:
@@ -155,6 +162,8 @@ class Case(Words):
             self._coordinates(int(result["leads"][1:]))
         elif result["final"]:
             self._final(rest.split(), step)
+        elif result["who"] == "watch":
+            self._look(rest.split(), step)
         else:
             self._client(result["who"], rest, step)
 
@@ -190,6 +199,22 @@ class Case(Words):
             self._event(process, Type.INFO, "send", partition=0, error="_TIMED_OUT")
         else:
             raise CaseError(f"{step!r}: {who} does nothing")
+
+    def _look(self, words: list[str], step: str) -> None:
+        if not words:
+            raise CaseError(f"{step!r}: which promise of liveness is looked at?")
+        promise, words = words[0], words[1:]
+        look = self._looks[promise] = self._looks.get(promise, 0) + 1
+        row: dict[str, object] = {"promise": promise, "look": look}
+        if not words:
+            self._event(CONTROL, Type.INFO, LIVENESS, extra=row | {"kept": True})
+            return
+        pairs = [word for word in words[1:] if word != "excused"]
+        known = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        row |= {"kept": False, "subject": words[0], "state": "it does not move"}
+        row |= {"still": known.get("still", ""), "bound_s": float(known.get("of", 0))}
+        row |= {"excuse": "a node is down" if "excused" in words else ""}
+        self._event(CONTROL, Type.INFO, LIVENESS, extra=row)
 
     def _send(
         self,

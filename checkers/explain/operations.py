@@ -8,7 +8,7 @@ from typing import Final
 
 from wrackline.checkers.explain.model import OPEN, Operation
 from wrackline.history.excerpts import KEPT_RECORDS, Excerpt
-from wrackline.history.model import CONTROL, NEMESIS, POLLS, REPLICA, Event, Type
+from wrackline.history.model import CONTROL, LIVENESS, NEMESIS, POLLS, REPLICA, Event, Type
 from wrackline.history.wording import (
     number,
     outcome_label,
@@ -23,6 +23,7 @@ _RECORDS_SPELT: Final = 3
 _PARTITIONS_SPELT: Final = 6
 _NAMES: Final = {
     "end": "end-offset request", "drain": "final read", "committed": "request for what is committed",
+    LIVENESS: "look at what does not move",
 }  # fmt: skip
 
 
@@ -121,7 +122,15 @@ def _what(row: Excerpt) -> str:
     if event.f in (*POLLS, "drain", "replica"):
         end = "" if event.high_watermark is None else f", log ends at {number(event.high_watermark)}"
         return f"{_read(row)}{end}"
+    if event.f == LIVENESS:
+        return _stall(event)
     return where if event.topic is not None else ""
+
+
+def _stall(event: Event) -> str:
+    extra = event.extra or {}
+    excuse = f" ({extra['excuse']})" if extra.get("excuse") else ""
+    return printable(f"{extra.get('subject')}: {extra.get('state')}{excuse}", 400)
 
 
 def _sent(row: Excerpt) -> str:

@@ -27,7 +27,17 @@ from wrackline.checkers.inputs.scan import (
 from wrackline.checkers.inputs.validity import Incomplete, Senseless, check_footer, check_tally
 from wrackline.errors import InputError
 from wrackline.history import HistoryError, history_files, read_info
-from wrackline.history.model import CONTROL, DIED, NEMESIS, PARTITION, REPLICA, Event, RunInfo, Type
+from wrackline.history.model import (
+    CONTROL,
+    DIED,
+    LIVENESS,
+    NEMESIS,
+    PARTITION,
+    REPLICA,
+    Event,
+    RunInfo,
+    Type,
+)
 from wrackline.history.store.addresses import parquet
 from wrackline.history.store.files import info_in
 from wrackline.history.store.tally import Tally, tally_in
@@ -127,6 +137,21 @@ Place = tuple[str, int]
 """(topic, partition)"""
 
 
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Something that did not move at one look at a promise of liveness."""
+
+    time_ns: int
+    promise: str
+    """The name of its anomaly."""
+    look: int
+    """The number of the look, among those at this promise."""
+    subject: str
+    bound_s: float
+    excuse: str
+    place: Place | None
+
+
 @dataclass(slots=True)
 class Run:
     directory: Path
@@ -151,6 +176,11 @@ class Run:
     replicas: dict[Place, dict[str, ReplicaRead]] = field(default_factory=dict)
     second: dict[Place, list[SecondReading]] = field(default_factory=dict)
     """Of witnesses that were asked again."""
+    stalls: list[Stall] = field(default_factory=list)
+    """What did not move when promises of liveness were looked at, in order."""
+    looks: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Promise -> the number of the last look that is on record, and why nobody could tell then; empty where
+    somebody could."""
     crashes: list[int] = field(default_factory=list)
     """When members of groups crashed: the others wait until their group has put them out."""
     end_ns: int = 0
@@ -313,6 +343,8 @@ def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> No
         case int(process), f if process == CONTROL and f == PARTITION:
             run.isrs.setdefault(_place(row), []).append(tuple(row["extra"]["isr"]))
             run.changes.append(_change(row))
+        case int(process), f if process == CONTROL and f == LIVENESS:
+            _take_look(run, row)
         case int(process), str(f) if process == CONTROL:
             run.course.take(f, row["extra"])
         case int(process), "replica" if process == REPLICA:
@@ -373,6 +405,16 @@ def _take_cluster(run: Run, row: Mapping[str, Any]) -> None:
             tuple(said.get("elr") or ()),
         )
         run.cluster.setdefault(place, []).append(sample)
+
+
+def _take_look(run: Run, row: Mapping[str, Any]) -> None:
+    extra = row["extra"]
+    promise, look = str(extra["promise"]), int(extra["look"])
+    run.looks[promise] = (look, str(extra.get("error") or ""))
+    if extra.get("kept") is False:
+        place = None if None in (row["topic"], row["partition"]) else _place(row)
+        subject, bound_s, excuse = extra["subject"], extra["bound_s"], extra["excuse"]
+        run.stalls.append(Stall(row["time_ns"], promise, look, subject, bound_s, excuse, place))
 
 
 def _change(row: Mapping[str, Any]) -> Event:

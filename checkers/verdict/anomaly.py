@@ -21,6 +21,7 @@ class Family(StrEnum):
     SHARE_GROUPS = "share groups"
     REGISTERS = "registers"
     QUEUES = "queues"
+    LIVENESS = "liveness"
 
 
 @unique
@@ -60,6 +61,10 @@ class Promise(Enum):
     CURRENT_COORDINATOR = (
         "forbidden with +linearizable-reads; allowed without: a coordinator that was replaced holds no lease "
         "for reads, and may still answer"
+    )
+    LIVENESS = (
+        "forbidden in every configuration; allowed while a node that it needs does not run, or a fault was not "
+        "undone"
     )
     LINEARIZABLE_OBJECTS = (
         "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "

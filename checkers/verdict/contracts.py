@@ -13,7 +13,8 @@ An anomaly says which promise it breaks (wrackline.checkers.verdict.anomaly); a 
 ``+idempotence``       IDEMPOTENCE; without it until a client had a reason to send again
 ``+linearizable``      LINEARIZABLE_READS; without it until the leader changed, or a fault was in force;
                        CURRENT_COORDINATOR; without it never
-always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed
+always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed; LIVENESS,
+                       but of what needs a node that does not run, or after a fault that was not undone
 =====================  ======================================================================================
 
 What is allowed needs its reason in the run's own history, and around the finding
@@ -250,6 +251,8 @@ class Contract:
                 return Rule(_forbidden("no configuration allows it"))
             case Promise.INTACT_FILES:
                 return Rule(_forbidden("no configuration allows it"), Excuses.of(self._damages(place)))
+            case Promise.LIVENESS:
+                return self._lively(of, place)
             case Promise.NO_LOSS:
                 return self._loss(place)
             case Promise.LASTING_OFFSETS:
@@ -281,6 +284,14 @@ class Contract:
                 return self._object(place)
             case Promise.LINEARIZABLE_READS | Promise.LINEARIZABLE_OBJECTS:
                 return self._reads(of, place)
+
+    def _lively(self, of: Anomaly, place: Place | None) -> Rule:
+        why = "every node that it needs ran, and no fault was left, so nothing was in its way"
+        excuses = {
+            "the cluster could not help it": self._grounds.excused_stalls(of.name, place),
+            "a fault was not undone": self._grounds.lasting_faults(),
+        }
+        return Rule(_forbidden(why), Excuses.of(excuses))
 
     def _reads(self, of: Anomaly, place: Place | None) -> Rule:
         if self.terms.linearizable:

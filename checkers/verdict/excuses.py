@@ -150,6 +150,26 @@ class Grounds:
             )
         return result
 
+    def lasting_faults(self) -> list[Excuse]:
+        """Returns the faults that were not undone as they should be, from their undo on."""
+        return [
+            Excuse(
+                fault.undo_ns or fault.struck_ns,
+                NEVER,
+                f"fault {fault.id} ({fault.title}): {fault.error or fault.restoration or 'it did not end'}",
+            )
+            for fault in self.run.faults
+            if fault.asked_for and (fault.error or fault.restored is False or fault.ended_ns is None)
+        ]
+
+    def excused_stalls(self, promise: str, place: Place | None) -> list[Excuse]:
+        """Returns what a look at a promise of liveness excused, at the time of the look."""
+        return [
+            Excuse(one.time_ns, one.time_ns, f"{one.subject}: {one.excuse}")
+            for one in self.run.stalls
+            if one.excuse and one.promise == promise and one.place == place
+        ]
+
     def faults_without_known_leader(self, place: Place | None) -> list[Excuse]:
         """Returns the faults as excuses where nobody wrote down who led: a fault may have changed the
         leader."""

@@ -114,6 +114,32 @@ class Thresholds(Strict):
         return dict(_flat(self.model_dump(exclude_none=True)))
 
 
+class LivenessSpec(Strict):
+    """How long the cluster may take, once faults are over, until everything moves again. Without a bound: twice
+    ``system.waits.full_isr_s``, and for ``disk_s`` as long as that."""
+
+    leader_s: LimitS | None = None
+    """Every partition has a leader, as long as a replica that may lead is there."""
+    rejoin_s: LimitS | None = None
+    """Every replica that is there is in the ISR."""
+    reassignment_s: LimitS | None = None
+    """Every reassignment whose replicas are there has ended."""
+    coordinator_s: LimitS | None = None
+    """Every group and every transactional id has a coordinator that answers."""
+    transaction_s: LimitS | None = None
+    """Once the clients have stopped, every transaction has ended, and the last stable offset is the high
+    watermark."""
+    operation_s: LimitS | None = None
+    """Of every kind of operation that clients try one succeeds."""
+    disk_s: LimitS | None = None
+    """While a disk takes no writes, another replica of the ISR leads."""
+
+    def bounds(self, full_isr_s: float) -> dict[str, float]:
+        """Returns the bound of each key. ``full_isr_s``: of ``system.waits``."""
+        usual = dict.fromkeys(type(self).model_fields, 2 * full_isr_s) | {"disk_s": full_isr_s}
+        return usual | self.model_dump(exclude_none=True)
+
+
 def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
     for key, value in given.items():
         if isinstance(value, dict):
@@ -140,6 +166,8 @@ class ContractSpec(Strict):
     expected, and nobody is told; `pass` counts as failed. The verdict itself does not change."""
     thresholds: Thresholds = Thresholds()
     """Limits for what is measured; one that is missed makes the run inconclusive."""
+    liveness: LivenessSpec = LivenessSpec()
+    """How long things may stand still after healing; what takes longer is a violation."""
 
     @field_validator("expected")
     @classmethod

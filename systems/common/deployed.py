@@ -102,6 +102,10 @@ class Deployed(NodeScript, ABC):
     def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
         return self._administrator.under_way(timeout_s=timeout_s)
 
+    def connect(self, node: Node, *, timeout_s: float) -> Connection:
+        """Connects to this broker. Raises ProtocolError."""
+        return self._client.connect(node, timeout_s)
+
     def close(self) -> None:
         """Close the connections kept for describe()."""
         self._client.close()

@@ -310,6 +310,10 @@ class ExternalSystem:
             raise DeployError(str(error)) from error
         return "".join(f"{one.name}={one.value or ''}\n" for one in result)
 
+    def connect(self, node: Node, *, timeout_s: float) -> Connection:
+        """Connects to this broker. Raises ProtocolError, and DeployError before the cluster was found."""
+        return self._asked().connect(node, timeout_s)
+
     def _asked(self) -> ClusterClient:
         if self._client is None:
             raise DeployError("the cluster was not found yet")

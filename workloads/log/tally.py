@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, AS_MEANT, UNASKED, Event, Type
 from wrackline.history.offsets import Offsets
@@ -24,6 +25,22 @@ class Counts:
     read_records: int
 
 
+Asked = tuple[str, str | None, int | None]
+"""(kind, topic, partition) of operations; without a partition where an operation is of several, or of none."""
+
+
+@dataclass(slots=True)
+class Tries:
+    """The operations of one kind, in one partition where they have one."""
+
+    begun: int = 0
+    ended: int = 0
+    ok: int = 0
+    """Those that had the outcome they were meant to have."""
+    error: str = ""
+    """Of the last one that had none."""
+
+
 class Tally:
     """Thread-safe."""
 
@@ -36,11 +53,15 @@ class Tally:
         self._acked = 0
         self._read = 0
         self._told: dict[tuple[str | None, int], Offsets] = {}
+        self._tries: dict[Asked, Tries] = {}
+        self._open: dict[int, Asked] = {}
+        """Process -> the operation that it has under way."""
 
     def count(self, event: Event) -> None:
-        if event.type is Type.INVOKE:
-            return
         with self._lock:
+            self._try(event)
+            if event.type is Type.INVOKE:
+                return
             if event.type is Type.OK:
                 self._ok[event.f] += 1
             elif event.type is Type.FAIL:
@@ -59,10 +80,27 @@ class Tally:
                     place = (event.topic, record.partition)
                     self._told.setdefault(place, Offsets()).add(record.offset)
 
+    def _try(self, event: Event) -> None:
+        if event.type is Type.INVOKE:
+            asked = self._open[event.process] = (event.f, event.topic, event.partition)
+            self._tries.setdefault(asked, Tries()).begun += 1
+        elif (begun := self._open.pop(event.process, None)) is not None:  # else it is no operation
+            tries = self._tries[begun]
+            tries.ended += 1
+            if event.type is Type.OK or event.error == ABORTED_AS_MEANT:
+                tries.ok += 1
+            else:
+                tries.error = event.error or tries.error
+
     def told(self, topic: str, partition: int) -> Offsets:
         """The offsets at which clients were told of a record, by an ack or by reading it."""
         with self._lock:
             return self._told.get((topic, partition), Offsets()) | Offsets()
+
+    def tries(self) -> Mapping[Asked, Tries]:
+        """The operations so far, by kind and partition."""
+        with self._lock:
+            return {asked: replace(tries) for asked, tries in self._tries.items()}
 
     def counts(self) -> Counts:
         with self._lock:

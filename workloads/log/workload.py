@@ -24,7 +24,7 @@ from wrackline.workloads.log.processes import (
 )
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.spec import AppendingSpec, ClientsSpec, LogSpec
-from wrackline.workloads.log.tally import Counts
+from wrackline.workloads.log.tally import Asked, Counts, Tries
 from wrackline.workloads.pace import Generator, Lanes
 from wrackline.workloads.payload import run_tag
 
@@ -127,6 +127,10 @@ class Workload:
 
     def counts(self) -> Counts:
         return self._context.tally.counts()
+
+    def tries(self) -> Mapping[Asked, Tries]:
+        """The operations so far, by kind and partition."""
+        return self._context.tally.tries()
 
     def told(self, topic: str, partition: int) -> Offsets:
         """The offsets at which clients were told of a record, by an ack or by reading it."""

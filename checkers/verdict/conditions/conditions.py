@@ -194,6 +194,17 @@ def _nobody_deleted(run: Run, _: Figures) -> Met:
     return unless(unexplained, explained or "every log begins at offset 0")
 
 
+def _moved_again(run: Run, _: Figures) -> Met:
+    """Checks what was seen at the last look at each promise of liveness: that it was kept. What stood still
+    for as long as it may is a finding besides."""
+    short = [f"{promise}: nobody could tell: {error}" for promise, (_, error) in run.looks.items() if error]
+    last = [one for one in run.stalls if run.looks[one.promise][0] == one.look]
+    for one in last:
+        why = f", and the cluster could not help it: {one.excuse}" if one.excuse else ""
+        short.append(f"{one.promise}: {one.subject} stood still until {seconds(one.time_ns)}{why}")
+    return unless(short, f"{len(run.looks)} promises of liveness" if run.looks else "nobody looked")
+
+
 def _logs_there(run: Run, _: Figures) -> Met:
     files = run.course.files
     if (why := run.info.unread.get("logs")) is not None:
@@ -279,6 +290,7 @@ CONDITIONS: dict[str, Callable[[Run, Figures], Met]] = {
     "clients had stopped before the final read": _clients_stopped,
     "final read complete": _final_read,
     "every replica's log read": _replicas_read,
+    "everything moved again after healing": _moved_again,
     "nobody deleted records": _nobody_deleted,
     "the hosts' logs are there": _logs_there,
     "records acknowledged before, during and after faults": _acknowledged,

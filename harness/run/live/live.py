@@ -32,6 +32,9 @@ from wrackline.harness.run.live.setup import internal_topics, later_versions, pl
 from wrackline.harness.run.live.unexpected_exits import LOOK_EVERY_S, Deaths, down
 from wrackline.harness.run.live.warm import become_steady
 from wrackline.harness.run.live.watch import Watch
+from wrackline.harness.run.liveness.look import Subjects
+from wrackline.harness.run.liveness.promises import When
+from wrackline.harness.run.liveness.watch import Liveness
 from wrackline.harness.run.runner_events import Account, left_out_lines
 from wrackline.harness.specification.build import Parts, as_run, cluster_topic
 from wrackline.harness.specification.check import ask_clients
@@ -95,6 +98,7 @@ class LiveRun:
         with_power = () if spec.fleet.lacks(Ability.POWER) else parts.fleet.hosts
         self.canaries = Canaries(parts.fleet, with_power)
         self.deaths: Deaths | None = None
+        self.liveness: Liveness | None = None
         self.workload: Workload | None = None
         self.notes: list[str] = []
         self.step = "set-up"
@@ -104,8 +108,9 @@ class LiveRun:
         with self.interrupts.shielded():
             self.observer.stop()
             self.leaps.stop()
-            if self.deaths is not None:
-                self.deaths.stop()
+            for watcher in (self.deaths, self.liveness):
+                if watcher is not None:
+                    watcher.stop()
             with ThreadPoolExecutor(1, "files") as pool:  # what the hosts know nothing of
                 closing = pool.submit(self._close_files)
                 kept = self._tear_down()
@@ -232,6 +237,18 @@ class LiveRun:
         every_s = LOOK_EVERY_S * spec.fleet.slowness
         fleet, system = self.parts.fleet, self.parts.system
         self.deaths = Deaths(fleet, system, self.recorder, nemesis.hold_of, every_s=every_s)
+        self.liveness = Liveness(
+            system,
+            self.recorder,
+            Subjects(
+                workload.places,
+                workload.groups,
+                workload.transactional_ids,
+                self.recorder.info.unclean_election,
+                workload.tries,
+            ),
+            spec.contract.liveness.bounds(spec.system.waits.full_isr_s),
+        )
         patience_s = spec.workload.patience_s
         try:
             with self._disturbed(workload, nemesis, self.deaths) as warm:
@@ -266,6 +283,8 @@ class LiveRun:
             self._phase("warm")
             deaths.start()
             workload.start()
+            if self.liveness is not None:
+                self.liveness.start()
             warm = self._warm(workload)
             if warm:
                 self._phase("main")
@@ -276,6 +295,8 @@ class LiveRun:
                 self._phase("heal")
                 deaths.look()  # before healing starts whoever is down
             repairs = nemesis.stop_and_heal(timeout_s=self.spec.system.waits.undo_s)
+            if self.liveness is not None:
+                self.liveness.stop()
             with suppress(RecordingFailed):
                 self.account.repaired(repairs)
             for repair in repairs:
@@ -298,13 +319,25 @@ class LiveRun:
         return True
 
     def _recover(self) -> None:
-        try:
-            self._wait_full_isr(self.spec.system.waits.full_isr_s, "after healing")
-        except DeployError as error:
-            self._note(str(error))
+        if not self._is_lively(When.HEALED, When.DRIVEN):
             return
         self.options.recovered()
         self.wait(self.spec.system.waits.recovered_s, patient=False)
+
+    def _is_lively(self, *when: When) -> bool:
+        """Waits until all that is promised for these times holds; False: not in time, which the judge will
+        see. Raises RecordingFailed."""
+        if self.liveness is None:
+            return False
+        lines = self.liveness.watch(*when, give_up=self._is_late, pause=self._pause)
+        for line in lines:
+            self._note(line)
+        return not lines
+
+    def _is_late(self, elapsed_s: float) -> bool:
+        """A user who asks for an early end does not wait for what may never come."""
+        asked = self.interrupts.asked.is_set()
+        return self._gives_up() or (asked and elapsed_s > self.spec.system.waits.full_isr_s)
 
     def _stop_workload(self, workload: Workload, patience_s: float) -> None:
         stuck = workload.stop(timeout_s=patience_s)
@@ -323,6 +356,7 @@ class LiveRun:
         self.deaths.look()
         for line in down(self.parts.system):
             self._note(line)
+        self._is_lively(When.HEALED, When.STOPPED)
         drain_s = self.spec.system.waits.drain_s
         final = self.workload.drain(deadline_s=drain_s / 3 if self.interrupts.asked.is_set() else drain_s)
         for drained in final:

@@ -1,0 +1,1 @@
+"""Promises of liveness, and whether the cluster keeps them."""

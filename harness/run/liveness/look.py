@@ -1,0 +1,166 @@
+"""One look at the cluster: what several promises ask of it is asked once. Every question raises
+ProtocolError, DeployError or FleetError where nobody answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from wrackline.fleets.base import FleetError
+from wrackline.kafka_client.connection import Connection
+from wrackline.kafka_client.coordination import LIST_REASSIGNMENTS, knows
+from wrackline.kafka_client.model import Reassignment
+from wrackline.kafka_client.transport import ProtocolError
+from wrackline.systems.base import (
+    ClusterState,
+    DeployError,
+    Node,
+    PartitionState,
+    Place,
+    Reachable,
+    System,
+)
+from wrackline.workloads.log.tally import Asked, Tries
+
+NO_ANSWER = (ProtocolError, DeployError, FleetError)
+"""What a question raises that got no answer."""
+ASK_S = 2.0
+"""How long a broker may take over a question."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """What a run has that is promised something."""
+
+    places: Collection[Place]
+    groups: Sequence[str] = ()
+    transactional_ids: Sequence[str] = ()
+    unclean: bool = False
+    """A replica that lacks records may be elected."""
+    tries: Callable[[], Mapping[Asked, Tries]] = dict
+    """Counts the operations of its clients until now."""
+
+
+@dataclass(frozen=True)
+class Look:
+    system: System
+    subjects: Subjects
+    tries_before: Mapping[Asked, Tries]
+    """Counted when the watch began."""
+    since_s: float
+    """When that was, by the monotonic clock."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Host -> the fault of its disk that is in force there."""
+    hit: Collection[str] = ()
+    """Hosts under any fault."""
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self.since_s
+
+    @cached_property
+    def state(self) -> ClusterState:
+        return self.system.describe(timeout_s=ASK_S)
+
+    @cached_property
+    def partitions(self) -> Mapping[Place, PartitionState]:
+        """Those of the run that the cluster knows."""
+        topics = {topic for topic, _ in self.subjects.places}
+        return {one.place: one for one in self.state.partitions if one.topic in topics}
+
+    @cached_property
+    def nodes(self) -> Mapping[int, Node]:
+        return {node.node_id: node for node in self.system.nodes}
+
+    @property
+    def brokers(self) -> Sequence[Node]:
+        """The brokers that somebody has started."""
+        return [node for node in self.system.nodes if node.is_broker and self._is_started(node)]
+
+    def host(self, node_id: int) -> str:
+        node = self.nodes.get(node_id)
+        return f"node {node_id}" if node is None else node.host.name
+
+    def hosts(self, node_ids: Iterable[int]) -> str:
+        return ", ".join(map(self.host, node_ids)) or "nobody"
+
+    def registered(self, node_id: int) -> str:
+        return "is registered" if node_id in self.state.brokers else "is not registered"
+
+    # --- who is there -------------------------------------------------------------------------------------
+
+    @cached_property
+    def absent(self) -> Mapping[int, str]:
+        """Node -> why nothing can be asked of it: it does not run, or does not listen. That it takes
+        connections and is silent is no reason."""
+        result = {}
+        for node in self.system.nodes:
+            if self._is_started(node) and (why := self._absence(node)):
+                result[node.node_id] = f"{node.host.name} {why}"
+        return result
+
+    def all_absent(self) -> str:
+        """Returns why whoever needs the whole cluster cannot be served; empty when everybody is there."""
+        return "; ".join(self.absent.values())
+
+    def _is_started(self, node: Node) -> bool:
+        return not node.spare or node.node_id in self.state.brokers
+
+    def _absence(self, node: Node) -> str:
+        try:
+            if not self.system.is_running(node):
+                return f"does not run: {self.system.last_words(node) or 'its log is empty'}"
+            if node.is_broker and isinstance(self.system, Reachable):
+                self.system.connect(node, timeout_s=ASK_S).close()
+        except ProtocolError as error:
+            if isinstance(error.__cause__, ConnectionRefusedError):
+                return f"does not listen: {error}"
+        except (DeployError, FleetError) as error:
+            return f"cannot be asked: {error}"
+        return ""
+
+    # --- questions ----------------------------------------------------------------------------------------
+
+    def ask(self, node: Node, question: Callable[[Connection], T]) -> T:
+        """Asks one broker."""
+        if not isinstance(self.system, Reachable):
+            raise DeployError(f"{node.host.name}: brokers of {self.system.name} cannot be asked one by one")
+        with self.system.connect(node, timeout_s=ASK_S) as connection:
+            return question(connection)
+
+    def ask_any(self, question: Callable[[Connection], T]) -> T:
+        """Asks one broker after another, until one answers."""
+        last: Exception = DeployError("there is no broker")
+        for node in self.brokers:
+            try:
+                return self.ask(node, question)
+            except NO_ANSWER as error:
+                last = error
+        raise last
+
+    def by_leader(self, places: Iterable[Place]) -> Mapping[int, Sequence[Place]]:
+        """Node -> those of the partitions that it leads; a partition without a leader is left out."""
+        result: dict[int, list[Place]] = {}
+        for place in sorted(places):
+            one = self.partitions.get(place)
+            if one is not None and one.leader in self.nodes:
+                result.setdefault(one.leader, []).append(place)
+        return result
+
+    @cached_property
+    def reassignments(self) -> Mapping[Place, Reassignment]:
+        """Of the run's partitions those whose replicas are changing."""
+        def ask(connection: Connection) -> list[Reassignment]:
+            if not knows(connection, LIST_REASSIGNMENTS):
+                return []
+            return connection.list_reassignments(timeout_s=ASK_S)
+
+        topics = {topic for topic, _ in self.subjects.places}
+        if not isinstance(self.system, Reachable):
+            return {}
+        return {one.place: one for one in self.ask_any(ask) if one.place[0] in topics}

@@ -1,0 +1,188 @@
+"""Watches whether the cluster keeps its promises of liveness, and records each look at what does not move. The
+judge decides by these rows alone (wrackline.checkers.anomalies.liveness)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wrackline.harness.run.liveness.look import NO_ANSWER, Look, Subjects
+from wrackline.harness.run.liveness.promises import PROMISES, Promise, Stall, When
+from wrackline.history import Recorder, RecordingFailed
+from wrackline.history.model import CONTROL, DIED, LIVENESS, NEMESIS, Event, Type
+from wrackline.systems.base import System
+
+EVERY_S = 1.0
+"""So often the cluster is looked at."""
+OF_DISKS = ("read-only", "disk-errors")
+"""Faults under which a disk takes no writes."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Standstill:
+    """A stall, and since when it has been the same, by the monotonic clock."""
+
+    stall: Stall
+    since_s: float
+
+    def is_same(self, stall: Stall) -> bool:
+        return (self.stall.still, bool(self.stall.excuse)) == (stall.still, bool(stall.excuse))
+
+
+@dataclass(slots=True)
+class _Course:
+    """The course of one promise."""
+
+    looks: int = 0
+    kept: bool = False
+    """As recorded last."""
+    error: str = ""
+    """Why nobody could tell, at the last look."""
+    standstills: dict[str, _Standstill] = field(default_factory=dict)
+    """By subject."""
+
+
+class Liveness:
+    """Asks for the promises of one run. ``watch`` returns when all that is asked for holds, or has been
+    broken for as long as it may be."""
+
+    def __init__(
+        self, system: System, recorder: Recorder, subjects: Subjects, bounds: Mapping[str, float]
+    ) -> None:
+        """``bounds``: by their keys, in seconds."""
+        self._system, self._recorder, self._subjects, self._bounds = system, recorder, subjects, bounds
+        self._courses: dict[str, _Course] = defaultdict(_Course)
+        self._mutex = threading.Lock()
+        self._in_force: dict[str, tuple[str, tuple[str, ...]]] = {}
+        """Id of each fault in force -> its name and hosts."""
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch_disks, name="liveness", daemon=True)
+        recorder.listeners.append(self._on_event)
+
+    # --- after healing ------------------------------------------------------------------------------------
+
+    def watch(
+        self, *when: When, give_up: Callable[[float], bool], pause: Callable[[], None]
+    ) -> Sequence[str]:
+        """Looks again and again at the promises of these times until all are kept, or none can be waited for
+        any longer. Returns a line for each thing that does not move. ``give_up`` is asked with the seconds
+        since the beginning; ``pause`` is called between two looks. Raises RecordingFailed."""
+        promises = [one for one in PROMISES if one.when in when]
+        began, tries = time.monotonic(), self._subjects.tries()
+        longest_s = 2 * max(self._bounds[one.bound] for one in promises)
+        while True:
+            look = Look(self._system, self._subjects, tries, began)
+            for promise in promises:
+                self._ask(promise, look)
+            elapsed_s = time.monotonic() - began
+            if not any(map(self._is_awaited, promises)) or elapsed_s > longest_s or give_up(elapsed_s):
+                return [line for one in promises for line in self._lines(one)]
+            until = time.monotonic() + EVERY_S
+            while time.monotonic() < until:
+                pause()
+
+    def _is_awaited(self, promise: Promise) -> bool:
+        """Tells whether something may move yet, or has not stood still for as long as it may."""
+        course, now = self._courses[promise.name], time.monotonic()
+        bound_s = self._bounds[promise.bound]
+        return bool(course.error) or any(now - one.since_s <= bound_s for one in course.standstills.values())
+
+    def _lines(self, promise: Promise) -> list[str]:
+        course = self._courses[promise.name]
+        if course.error:
+            return [f"{promise.name}: nobody could tell: {course.error}"]
+        return [
+            f"{promise.name}: {one.stall.subject}: {one.stall.excuse or one.stall.state}"
+            for one in course.standstills.values()
+        ]
+
+    # --- while a fault of a disk is in force --------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Idempotent."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _watch_disks(self) -> None:
+        promises = [one for one in PROMISES if one.when is When.FAULT]
+        tries, began, was_asked = self._subjects.tries(), time.monotonic(), False
+        while not self._ended.wait(EVERY_S):
+            faults, hit = self._faults()
+            if faults and not was_asked:
+                tries, began = self._subjects.tries(), time.monotonic()
+            if faults or was_asked:  # once more when they are over
+                look = Look(self._system, self._subjects, tries, began, faults, hit)
+                try:
+                    for promise in promises:
+                        self._ask(promise, look)
+                except RecordingFailed:
+                    return
+            was_asked = bool(faults)
+
+    def _on_event(self, event: Event) -> None:
+        if event.process != NEMESIS or event.extra is None or event.f == DIED:
+            return
+        name, phase = str(event.extra.get("id")), event.extra.get("phase")
+        with self._mutex:
+            if phase == "active":
+                self._in_force[name] = (event.f, tuple(event.extra.get("targets") or ()))
+            elif phase in ("undo", "ended"):
+                self._in_force.pop(name, None)
+
+    def _faults(self) -> tuple[Mapping[str, str], Collection[str]]:
+        """Returns host -> the fault of its disk in force there, and the hosts under any fault."""
+        with self._mutex:
+            every = list(self._in_force.values())
+        disks = {host: name for name, hosts in every if name in OF_DISKS for host in hosts}
+        return disks, {host for _, hosts in every for host in hosts}
+
+    # --- a look -------------------------------------------------------------------------------------------
+
+    def _ask(self, promise: Promise, look: Look) -> None:
+        course, now = self._courses[promise.name], time.monotonic()
+        course.looks += 1
+        try:
+            stalls = {one.subject: one for one in promise.stalls(look)}
+        except NO_ANSWER as error:
+            log.info("%s: %s", promise.name, error)
+            course.error, course.kept = str(error), False
+            self._record(promise, course, {"error": str(error)})
+            return
+        course.error = ""
+        before = course.standstills
+        course.standstills = {}
+        for subject, stall in stalls.items():
+            known = before.get(subject)
+            since = known.since_s if known is not None and known.is_same(stall) else now
+            course.standstills[subject] = _Standstill(stall, since)
+            self._record_stall(promise, course, stall)
+        if not stalls and not course.kept:
+            self._record(promise, course, {"kept": True})
+        course.kept = not stalls
+
+    def _record_stall(self, promise: Promise, course: _Course, stall: Stall) -> None:
+        extra = {
+            "kept": False,
+            "subject": stall.subject,
+            "state": stall.state,
+            "still": stall.still,
+            "bound_s": self._bounds[promise.bound],
+            "excuse": stall.excuse,
+        }
+        topic, partition = stall.place or (None, None)
+        self._record(promise, course, extra, topic=topic, partition=partition, node=stall.node)
+
+    def _record(self, promise: Promise, course: _Course, extra: Mapping[str, Any], **columns: Any) -> None:
+        row = {"promise": promise.name, "look": course.looks, **extra}
+        self._recorder.record(Event(CONTROL, Type.INFO, LIVENESS, extra=row, **columns))
