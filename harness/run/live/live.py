@@ -62,6 +62,8 @@ EPOCHS_S, EPOCH_S = 60.0, 0.02
 GROUPS_S = 20.0
 """How long a cluster that runs already may take to delete a group that has no members any more."""
 TEAR_DOWN = "tear down"
+MANUAL = "manual"
+"""The recovery strategy under which nobody is elected from outside of ISR and ELR."""
 
 
 class LiveRun:
@@ -245,6 +247,7 @@ class LiveRun:
                 workload.groups,
                 workload.transactional_ids,
                 self.recorder.info.unclean_election,
+                self.recorder.info.recovery_strategy == MANUAL,
                 workload.tries,
             ),
             spec.contract.liveness.bounds(spec.system.waits.full_isr_s),

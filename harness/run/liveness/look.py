@@ -42,6 +42,8 @@ class Subjects:
     transactional_ids: Sequence[str] = ()
     unclean: bool = False
     """A replica that lacks records may be elected."""
+    by_hand: bool = False
+    """Nobody is elected from outside of ISR and ELR before a person asks for it."""
     tries: Callable[[], Mapping[Asked, Tries]] = dict
     """Counts the operations of its clients until now."""
 

@@ -86,8 +86,9 @@ def _offline(look: Look) -> Iterator[Stall]:
 
 
 def _leaderless(look: Look, one: PartitionState) -> Stall:
-    any_replica = one.replicas if look.subjects.unclean else ()
-    may_lead = dict.fromkeys((*one.isr, *one.elr, *one.last_known_elr, *any_replica))
+    others = () if look.subjects.by_hand else one.last_known_elr
+    others = one.replicas if look.subjects.unclean else others
+    may_lead = dict.fromkeys((*one.isr, *one.elr, *others))
     there = [node for node in may_lead if node not in look.absent]
     state = f"it has no leader (leader epoch {one.leader_epoch}), {_sets(look, one)}"
     if there:

@@ -17,7 +17,7 @@ from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import CONTROL, DIED, LIVENESS, NEMESIS, Event, Type
 from wrackline.systems.base import System
 
-EVERY_S = 1.0
+EVERY_S = 0.5
 """So often the cluster is looked at."""
 OF_DISKS = ("read-only", "disk-errors")
 """Faults under which a disk takes no writes."""
@@ -27,10 +27,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Standstill:
-    """A stall, and since when it has been the same, by the monotonic clock."""
+    """A stall that is the same since a look, and until another, by the monotonic clock. What is recorded of
+    these looks lies as far apart, or farther."""
 
     stall: Stall
     since_s: float
+    """After the first was recorded ..."""
+    until_s: float
+    """... and before the last was."""
 
     def is_same(self, stall: Stall) -> bool:
         return (self.stall.still, bool(self.stall.excuse)) == (stall.still, bool(stall.excuse))
@@ -90,9 +94,9 @@ class Liveness:
 
     def _is_awaited(self, promise: Promise) -> bool:
         """Tells whether something may move yet, or has not stood still for as long as it may."""
-        course, now = self._courses[promise.name], time.monotonic()
-        bound_s = self._bounds[promise.bound]
-        return bool(course.error) or any(now - one.since_s <= bound_s for one in course.standstills.values())
+        course, bound_s = self._courses[promise.name], self._bounds[promise.bound]
+        lasted = [one.until_s - one.since_s for one in course.standstills.values()]
+        return bool(course.error) or any(one <= bound_s for one in lasted)
 
     def _lines(self, promise: Promise) -> list[str]:
         course = self._courses[promise.name]
@@ -150,7 +154,7 @@ class Liveness:
     # --- a look -------------------------------------------------------------------------------------------
 
     def _ask(self, promise: Promise, look: Look) -> None:
-        course, now = self._courses[promise.name], time.monotonic()
+        course = self._courses[promise.name]
         course.looks += 1
         try:
             stalls = {one.subject: one for one in promise.stalls(look)}
@@ -163,10 +167,11 @@ class Liveness:
         before = course.standstills
         course.standstills = {}
         for subject, stall in stalls.items():
-            known = before.get(subject)
-            since = known.since_s if known is not None and known.is_same(stall) else now
-            course.standstills[subject] = _Standstill(stall, since)
+            known, until_s = before.get(subject), time.monotonic()
             self._record_stall(promise, course, stall)
+            is_same = known is not None and known.is_same(stall)
+            since_s = known.since_s if known is not None and is_same else time.monotonic()
+            course.standstills[subject] = _Standstill(stall, since_s, until_s)
         if not stalls and not course.kept:
             self._record(promise, course, {"kept": True})
         course.kept = not stalls
