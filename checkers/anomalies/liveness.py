@@ -1,5 +1,5 @@
-"""Liveness (docs/anomalies.md section 6): what stood still for longer than it may, though nothing was wrong with
-hosts and nodes any more.
+"""Liveness (docs/anomalies.md section 6): what stood still for longer than it may, though nothing was wrong
+with hosts and nodes any more.
 
 The runner looks at the cluster once a second or more often, and writes down what does not move
 (wrackline.history.model, ``liveness``). One that is the same in consecutive looks, from the first to the

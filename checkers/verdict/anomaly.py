@@ -63,8 +63,8 @@ class Promise(Enum):
         "for reads, and may still answer"
     )
     LIVENESS = (
-        "forbidden in every configuration; allowed while a node that it needs does not run, or a fault was not "
-        "undone"
+        "forbidden in every configuration; allowed while a node that it needs does not run, or where a fault "
+        "was not undone"
     )
     LINEARIZABLE_OBJECTS = (
         "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "

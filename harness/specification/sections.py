@@ -115,8 +115,8 @@ class Thresholds(Strict):
 
 
 class LivenessSpec(Strict):
-    """How long the cluster may take, once faults are over, until everything moves again. Without a bound: twice
-    ``system.waits.full_isr_s``, and for ``disk_s`` as long as that."""
+    """How long the cluster may take, once faults are over, until everything moves again. Without a bound:
+    twice ``system.waits.full_isr_s``, and for ``disk_s`` as long as that."""
 
     leader_s: LimitS | None = None
     """Every partition has a leader, as long as a replica that may lead is there."""

@@ -26,7 +26,7 @@ class Counts:
 
 
 Asked = tuple[str, str | None, int | None]
-"""(kind, topic, partition) of operations; without a partition where an operation is of several, or of none."""
+"""(kind, topic, partition) of operations; the last two where they are of one."""
 
 
 @dataclass(slots=True)

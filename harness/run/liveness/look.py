@@ -164,5 +164,5 @@ class Look:
 
         topics = {topic for topic, _ in self.subjects.places}
         if not isinstance(self.system, Reachable):
-            return {}
+            return {}  # nobody can be asked
         return {one.place: one for one in self.ask_any(ask) if one.place[0] in topics}

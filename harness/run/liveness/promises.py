@@ -18,7 +18,7 @@ from wrackline.kafka_client import coordination
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.coordination import OpenProducer, TransactionState, knows
 from wrackline.kafka_client.transport import Rejected
-from wrackline.systems.base import Coordinated, Node, PartitionState, Place
+from wrackline.systems.base import Node, PartitionState, Place
 
 ABORT_CHECK_S = 10.0
 """So often a coordinator looks for transactions that have timed out, unless it is told otherwise."""
@@ -70,6 +70,8 @@ class Promise:
     """The key of its bound below ``contract.liveness``."""
     when: When
     stalls: Callable[[Look], Iterator[Stall]]
+    asks_brokers: bool = False
+    """It asks brokers one by one, which not every system allows."""
 
 
 # --- leaders and replicas -----------------------------------------------------------------------------------
@@ -135,10 +137,12 @@ def _sets(look: Look, one: PartitionState) -> str:
 def _unavailable_coordinator(look: Look) -> Iterator[Stall]:
     """Coordinators of groups and transactions that do not answer what they coordinate."""
     first = min(look.subjects.places, default=("", 0))
+
+    def fetch(connection: Connection, group: str) -> int:
+        return coordination.fetch_committed(connection, group, first)
+
     for group in look.subjects.groups:
-        yield from _coordinated(
-            look, "group", group, "OffsetFetch", lambda one, name: coordination.fetch_committed(one, name, first)
-        )
+        yield from _coordinated(look, "group", group, "OffsetFetch", fetch)
     for name in look.subjects.transactional_ids:
         yield from _coordinated(look, "transaction", name, "DescribeTransactions", _transaction)
 
@@ -156,8 +160,7 @@ def _coordinated(
     except NO_ANSWER as error:
         if isinstance(error, Rejected) and error.error not in _UNAVAILABLE:
             return  # it is an answer
-        why = error.error.name if isinstance(error, Rejected) else str(error)
-        state = f"its coordinator {node.host.name} answers {request} with {why}"
+        state = f"its coordinator {node.host.name} answers {request} with {_words(error)}"
         yield Stall(subject, state, node=node.host.name, excuse=look.all_absent())
 
 
@@ -166,9 +169,12 @@ def _coordinator(look: Look, kind: str, name: str) -> tuple[Node | None, str]:
     try:
         node = look.ask_any(lambda one: one.find_coordinator(kind, name))
     except NO_ANSWER as error:
-        why = error.error.name if isinstance(error, Rejected) else str(error)
-        return None, f"FindCoordinator is answered with {why}"
+        return None, f"FindCoordinator is answered with {_words(error)}"
     return look.nodes.get(node), f"FindCoordinator names node {node}, which there is not"
+
+
+def _words(error: Exception) -> str:
+    return error.error.name.upper() if isinstance(error, Rejected) else f"nothing ({error})"
 
 
 def _transaction(connection: Connection, name: str) -> TransactionState | None:
@@ -322,8 +328,8 @@ def _leader_on_failed_disk(look: Look) -> Iterator[Stall]:
             end = ends.get(place)
             high = number(end) if isinstance(end, int) else "not told"
             state = (
-                f"{host}, under {fault}, leads (leader epoch {one.leader_epoch}), its high watermark is {high}; "
-                f"{look.hosts(others)} of the ISR could lead"
+                f"{host}, under {fault}, leads (leader epoch {one.leader_epoch}) with the high watermark "
+                f"{high}; {look.hosts(others)} of the ISR could lead"
             )
             yield Stall(_name(place), state, f"{leader}/{one.leader_epoch}/{high}", place, host)
 
@@ -354,10 +360,10 @@ def _name(place: Place) -> str:
 PROMISES: tuple[Promise, ...] = (
     Promise("offline-partition", "leader_s", When.HEALED, _offline),
     Promise("under-replicated", "rejoin_s", When.HEALED, _under_replicated),
-    Promise("endless-reassignment", "reassignment_s", When.HEALED, _endless_reassignment),
-    Promise("unavailable-coordinator", "coordinator_s", When.HEALED, _unavailable_coordinator),
+    Promise("endless-reassignment", "reassignment_s", When.HEALED, _endless_reassignment, asks_brokers=True),
+    Promise("unavailable-coordinator", "coordinator_s", When.HEALED, _unavailable_coordinator, asks_brokers=True),
     Promise("refused-operation", "operation_s", When.DRIVEN, _refused_operation),
-    Promise("hanging-transaction", "transaction_s", When.STOPPED, _hanging_transaction),
-    Promise("stuck-lso", "transaction_s", When.STOPPED, _stuck_lso),
-    Promise("leader-on-failed-disk", "disk_s", When.FAULT, _leader_on_failed_disk),
+    Promise("hanging-transaction", "transaction_s", When.STOPPED, _hanging_transaction, asks_brokers=True),
+    Promise("stuck-lso", "transaction_s", When.STOPPED, _stuck_lso, asks_brokers=True),
+    Promise("leader-on-failed-disk", "disk_s", When.FAULT, _leader_on_failed_disk, asks_brokers=True),
 )

@@ -1,5 +1,5 @@
-"""Watches whether the cluster keeps its promises of liveness, and records each look at what does not move. The
-judge decides by these rows alone (wrackline.checkers.anomalies.liveness)."""
+"""Watches whether the cluster keeps its promises of liveness, and records each look at what does not move.
+The judge decides by these rows alone (wrackline.checkers.anomalies.liveness)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wrackline.harness.run.liveness.look import NO_ANSWER, Look, Subjects
 from wrackline.harness.run.liveness.promises import PROMISES, Promise, Stall, When
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import CONTROL, DIED, LIVENESS, NEMESIS, Event, Type
-from wrackline.systems.base import System
+from wrackline.systems.base import Reachable, System
 
 EVERY_S = 0.5
 """So often the cluster is looked at."""
@@ -48,7 +48,9 @@ class _Course:
     kept: bool = False
     """As recorded last."""
     error: str = ""
-    """Why nobody could tell, at the last look."""
+    """Why nobody could tell, at the last look ..."""
+    error_since_s: float = 0.0
+    """... and since when that is so, by the monotonic clock."""
     standstills: dict[str, _Standstill] = field(default_factory=dict)
     """By subject."""
 
@@ -62,6 +64,8 @@ class Liveness:
     ) -> None:
         """``bounds``: by their keys, in seconds."""
         self._system, self._recorder, self._subjects, self._bounds = system, recorder, subjects, bounds
+        is_reachable = isinstance(system, Reachable)
+        self._promises = [one for one in PROMISES if is_reachable or not one.asks_brokers]
         self._courses: dict[str, _Course] = defaultdict(_Course)
         self._mutex = threading.Lock()
         self._in_force: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -78,7 +82,7 @@ class Liveness:
         """Looks again and again at the promises of these times until all are kept, or none can be waited for
         any longer. Returns a line for each thing that does not move. ``give_up`` is asked with the seconds
         since the beginning; ``pause`` is called between two looks. Raises RecordingFailed."""
-        promises = [one for one in PROMISES if one.when in when]
+        promises = [one for one in self._promises if one.when in when]
         began, tries = time.monotonic(), self._subjects.tries()
         longest_s = 2 * max(self._bounds[one.bound] for one in promises)
         while True:
@@ -96,7 +100,9 @@ class Liveness:
         """Tells whether something may move yet, or has not stood still for as long as it may."""
         course, bound_s = self._courses[promise.name], self._bounds[promise.bound]
         lasted = [one.until_s - one.since_s for one in course.standstills.values()]
-        return bool(course.error) or any(one <= bound_s for one in lasted)
+        if course.error:
+            lasted.append(time.monotonic() - course.error_since_s)
+        return any(one <= bound_s for one in lasted)
 
     def _lines(self, promise: Promise) -> list[str]:
         course = self._courses[promise.name]
@@ -119,7 +125,7 @@ class Liveness:
             self._thread.join()
 
     def _watch_disks(self) -> None:
-        promises = [one for one in PROMISES if one.when is When.FAULT]
+        promises = [one for one in self._promises if one.when is When.FAULT]
         tries, began, was_asked = self._subjects.tries(), time.monotonic(), False
         while not self._ended.wait(EVERY_S):
             faults, hit = self._faults()
@@ -160,7 +166,8 @@ class Liveness:
             stalls = {one.subject: one for one in promise.stalls(look)}
         except NO_ANSWER as error:
             log.info("%s: %s", promise.name, error)
-            course.error, course.kept = str(error), False
+            course.error_since_s = course.error_since_s if course.error else time.monotonic()
+            course.error, course.kept, course.standstills = str(error), False, {}
             self._record(promise, course, {"error": str(error)})
             return
         course.error = ""

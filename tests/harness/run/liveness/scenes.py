@@ -1,11 +1,12 @@
-"""Scenes on real clusters: something is done behind the harness's back that no healing knows of, and after it a
-promise of liveness is kept or not."""
+"""Scenes on real clusters: something is done behind the harness's back that no healing knows of, and after it
+a promise of liveness is kept or not."""
 
 from __future__ import annotations
 
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -26,7 +27,17 @@ from wrackline.kafka_client.connection import duration
 from wrackline.systems.base import Node
 from wrackline.workloads.payload import encode, run_tag
 
-Break = Callable[[Scenario, Cluster, History], None]
+
+@dataclass(frozen=True)
+class Stage:
+    """A run whose clients are at work."""
+
+    scenario: Scenario
+    cluster: Cluster
+    history: History
+
+
+Break = Callable[[Stage], None]
 
 BOUND_S = 20
 OWN = "{kind: wrackline, config: {session_timeout_ms: 2000, heartbeat_interval_ms: 300}}"
@@ -38,9 +49,12 @@ topic: {partitions: 2, replication_factor: 3, min_insync_replicas: 1}
 workload: {duration_s: 6, rate: 40, senders: 2, pollers: 1, enders: 1}
 contract:
   liveness:
-    {leader_s: B, rejoin_s: B, reassignment_s: B, coordinator_s: B, transaction_s: B, operation_s: B, disk_s: B}
+    {leader_s: B, rejoin_s: B, reassignment_s: B, coordinator_s: B, transaction_s: B, operation_s: B}
 """
-TXN = "workload={name: txn, duration_s: 6, rate: 10, workers: 2, pollers: 1, aborts: 0, transaction_timeout_ms: 5000}"
+TXN = (
+    "workload={name: txn, duration_s: 6, rate: 10, workers: 2, pollers: 1, aborts: 0, "
+    "transaction_timeout_ms: 5000}"
+)
 ILL_BEHAVED = "ill-behaved"
 """The transactional id of a client that is none of the run's."""
 
@@ -54,60 +68,61 @@ def play(results: Path, break_: Break, system: str, *settings: str, name: str = 
         cluster = scenario.deploy()
         history = scenario.drive()
         history.wait(1, within_s=60)
-        break_(scenario, cluster, history)
+        break_(Stage(scenario, cluster, history))
         return scenario.judge()
     finally:
         scenario.close()
 
 
-def nothing(scenario: Scenario, cluster: Cluster, history: History) -> None:
+def nothing(_: Stage) -> None:
     """The control."""
 
 
 # --- a node that is silent ----------------------------------------------------------------------------------
 
 
-def stop_leader(scenario: Scenario, cluster: Cluster, history: History) -> None:
+def stop_leader(on: Stage) -> None:
     """The leader of partition 0 is stopped once everything has been healed: it takes connections, and
     answers nobody."""
-    _stop_when_healed(scenario, cluster, cluster.leader)
+    _stop_when_healed(on, on.cluster.leader)
 
 
-def stop_coordinator(scenario: Scenario, cluster: Cluster, history: History) -> None:
+def stop_coordinator(on: Stage) -> None:
     """The same of the coordinator of the run's group."""
 
     def coordinator() -> Node:
-        assert scenario.live.workload is not None
-        group = scenario.live.workload.groups[0]
-        node = cluster.system.coordinator("group", group, timeout_s=20)  # type: ignore[attr-defined]
-        return next(one for one in cluster.nodes if one.node_id == node)
+        assert on.scenario.live.workload is not None
+        group = on.scenario.live.workload.groups[0]
+        node = on.cluster.system.coordinator("group", group, timeout_s=20)  # type: ignore[attr-defined]
+        return next(one for one in on.cluster.nodes if one.node_id == node)
 
-    _stop_when_healed(scenario, cluster, coordinator)
+    _stop_when_healed(on, coordinator)
 
 
-def _stop_when_healed(scenario: Scenario, cluster: Cluster, choose: Callable[[], Node]) -> None:
-    node, fleet = choose(), scenario.live.parts.fleet
+def _stop_when_healed(on: Stage, choose: Callable[[], Node]) -> None:
+    node, fleet = choose(), on.scenario.live.parts.fleet
 
     def stop(event: Event) -> None:
         if event.f == "repaired":
-            fleet.remote(node.host).run(f"kill -STOP {cluster.system.pid(node)}")
+            fleet.remote(node.host).run(f"kill -STOP {on.cluster.system.pid(node)}")
 
-    scenario.live.recorder.listeners.append(stop)
+    on.scenario.live.recorder.listeners.append(stop)
 
 
 # --- a replica that is throttled ----------------------------------------------------------------------------
 
 
-def throttle(scenario: Scenario, cluster: Cluster, history: History) -> None:
+def throttle(on: Stage) -> None:
     """Replication of what lags may take one byte a second, and a follower is killed once."""
-    _throttle(cluster)
-    with history.fault("kill", target="follower(log-0)"):
-        history.sleep(5)
+    _throttle(on.cluster)
+    with on.history.fault("kill", target="follower(log-0)"):
+        on.history.sleep(5)
 
 
-def throttle_reassignment(scenario: Scenario, cluster: Cluster, history: History) -> None:
+def throttle_reassignment(on: Stage) -> None:
     """The same, and partition 0 shall move to a broker that has nothing of it."""
-    history.wait(100, within_s=60)
+    cluster = on.cluster
+    on.history.wait(100, within_s=60)
     _throttle(cluster)
     place = (cluster.topic, 0)
     one = cluster.state().partition(*place)
@@ -134,8 +149,8 @@ def _throttle(cluster: Cluster) -> None:
 
 
 class IllBehaved:
-    """A client of transactions that is none of the workload's: it writes one record to partition 0, which is on
-    record as a send of unknown outcome."""
+    """A client of transactions that is none of the workload's: it writes one record to partition 0, which is
+    on record as a send of unknown outcome."""
 
     process = ASKER + 1
 
@@ -174,7 +189,8 @@ class IllBehaved:
 def open_transaction(timeout_s: float) -> Break:
     """Makes a client that begins a transaction with this time-out, writes, and is never heard of again."""
 
-    def scene(scenario: Scenario, cluster: Cluster, history: History) -> None:
+    def scene(on: Stage) -> None:
+        scenario, cluster = on.scenario, on.cluster
         client = IllBehaved(scenario, cluster)
         with cluster.network():
             producer = Producer(
@@ -195,16 +211,16 @@ def open_transaction(timeout_s: float) -> Break:
     return scene
 
 
-def hang_transaction(scenario: Scenario, cluster: Cluster, history: History) -> None:
+def hang_transaction(on: Stage) -> None:
     """A client writes a transactional batch to a partition that it has never added to its transaction:
     nobody will ever end it (KIP-890)."""
-    answer = write_unadded(scenario, cluster)
+    answer = write_unadded(on.scenario, on.cluster)
     assert answer is ErrorCode.none, answer
 
 
-def refuse_to_hang(scenario: Scenario, cluster: Cluster, history: History) -> None:
+def refuse_to_hang(on: Stage) -> None:
     """The same, where the broker asks the coordinator first."""
-    answer = write_unadded(scenario, cluster)
+    answer = write_unadded(on.scenario, on.cluster)
     assert answer is not ErrorCode.none
 
 
