@@ -59,12 +59,12 @@ def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Iterator[Finding
             if extra.get("kept") is not False:
                 continue
             key = extra["promise"], extra["subject"]
-            known = standstills.get(key)
-            if known is not None and known.goes_on(row):
-                known.last = row
+            standstill = standstills.get(key)
+            if standstill is not None and standstill.goes_on(row):
+                standstill.last = row
                 continue
-            if known is not None:
-                yield from _finding(known, about)
+            if standstill is not None:
+                yield from _finding(standstill, about)
             standstills[key] = _Standstill(row, row)
     for each in standstills.values():
         yield from _finding(each, about)

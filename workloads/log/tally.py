@@ -25,7 +25,7 @@ class Counts:
     read_records: int
 
 
-Asked = tuple[str, str | None, int | None]
+Kind = tuple[str, str | None, int | None]
 """(kind, topic, partition) of operations; the last two where they are of one."""
 
 
@@ -53,8 +53,8 @@ class Tally:
         self._acked = 0
         self._read = 0
         self._told: dict[tuple[str | None, int], Offsets] = {}
-        self._tries: dict[Asked, Tries] = {}
-        self._open: dict[int, Asked] = {}
+        self._tries: dict[Kind, Tries] = {}
+        self._open: dict[int, Kind] = {}
         """Process -> the operation that it has under way."""
 
     def count(self, event: Event) -> None:
@@ -82,8 +82,8 @@ class Tally:
 
     def _try(self, event: Event) -> None:
         if event.type is Type.INVOKE:
-            asked = self._open[event.process] = (event.f, event.topic, event.partition)
-            self._tries.setdefault(asked, Tries()).begun += 1
+            kind = self._open[event.process] = (event.f, event.topic, event.partition)
+            self._tries.setdefault(kind, Tries()).begun += 1
         elif (begun := self._open.pop(event.process, None)) is not None:  # else it is no operation
             tries = self._tries[begun]
             tries.ended += 1
@@ -97,10 +97,10 @@ class Tally:
         with self._lock:
             return self._told.get((topic, partition), Offsets()) | Offsets()
 
-    def tries(self) -> Mapping[Asked, Tries]:
+    def tries(self) -> Mapping[Kind, Tries]:
         """The operations so far, by kind and partition."""
         with self._lock:
-            return {asked: replace(tries) for asked, tries in self._tries.items()}
+            return {kind: replace(tries) for kind, tries in self._tries.items()}
 
     def counts(self) -> Counts:
         with self._lock:

@@ -24,7 +24,7 @@ from wrackline.workloads.log.processes import (
 )
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.spec import AppendingSpec, ClientsSpec, LogSpec
-from wrackline.workloads.log.tally import Asked, Counts, Tries
+from wrackline.workloads.log.tally import Counts, Kind, Tries
 from wrackline.workloads.pace import Generator, Lanes
 from wrackline.workloads.payload import run_tag
 
@@ -128,7 +128,7 @@ class Workload:
     def counts(self) -> Counts:
         return self._context.tally.counts()
 
-    def tries(self) -> Mapping[Asked, Tries]:
+    def tries(self) -> Mapping[Kind, Tries]:
         """The operations so far, by kind and partition."""
         return self._context.tally.tries()
 

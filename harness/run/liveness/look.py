@@ -23,7 +23,7 @@ from wrackline.systems.base import (
     Reachable,
     System,
 )
-from wrackline.workloads.log.tally import Asked, Tries
+from wrackline.workloads.log.tally import Kind, Tries
 
 NO_ANSWER = (ProtocolError, DeployError, FleetError)
 """What a question raises that got no answer."""
@@ -44,7 +44,7 @@ class Subjects:
     """A replica that lacks records may be elected."""
     by_hand: bool = False
     """Nobody is elected from outside of ISR and ELR before a person asks for it."""
-    tries: Callable[[], Mapping[Asked, Tries]] = dict
+    tries: Callable[[], Mapping[Kind, Tries]] = dict
     """Counts the operations of its clients until now."""
 
 
@@ -52,7 +52,7 @@ class Subjects:
 class Look:
     system: System
     subjects: Subjects
-    tries_before: Mapping[Asked, Tries]
+    tries_before: Mapping[Kind, Tries]
     """Counted when the watch began."""
     since_s: float
     """When that was, by the monotonic clock."""

@@ -275,16 +275,16 @@ def _cause(look: Look, culprits: Sequence[OpenProducer]) -> tuple[str, str]:
     clauses, excuses = [], []
     for culprit in culprits:
         name = names.get(culprit.producer_id, "")
-        known = of_name.get(name)
-        if known is not None and known.producer_id == culprit.producer_id:
-            of = f"its coordinator has transaction {name} in {known.state}"
+        entry = of_name.get(name)
+        if entry is not None and entry.producer_id == culprit.producer_id:
+            of = f"its coordinator has transaction {name} in {entry.state}"
         else:
             of = f"for its coordinator transaction {name} is over" if name else "no coordinator knows of it"
         clauses.append(
             f"; producer {culprit.producer_id} has had a transaction open since offset "
             f"{number(culprit.first_offset)}, and {of}"
         )
-        excuses.append(_within_timeout(look, known) if known is not None else "")
+        excuses.append(_within_timeout(look, entry) if entry is not None else "")
     return "".join(clauses), excuses[0] if excuses and all(excuses) else ""
 
 
@@ -293,13 +293,13 @@ def _cause(look: Look, culprits: Sequence[OpenProducer]) -> tuple[str, str]:
 
 def _refused_operation(look: Look) -> Iterator[Stall]:
     """Kinds of operations of which clients tried some, or still wait for some, and none succeeded."""
-    for asked, now in look.subjects.tries().items():
-        before = look.tries_before.get(asked)
+    for kind, now in look.subjects.tries().items():
+        before = look.tries_before.get(kind)
         begun = now.begun - (before.begun if before else 0)
         waited_for = now.begun - now.ended
         if now.ok > (before.ok if before else 0) or not (begun or waited_for):
             continue
-        f, topic, partition = asked
+        f, topic, partition = kind
         where = f" of {partition_label(topic, partition)}" if partition is not None else ""
         error = f"; the last error was {now.error}" if now.error else ""
         state = (
@@ -345,9 +345,9 @@ def _is_sent_to(look: Look, place: Place) -> bool:
     """Tells whether clients have begun to send there since the fault was in force, or cannot be told
     apart by partition."""
     begun = {
-        partition: tries.begun - (before.begun if (before := look.tries_before.get(asked)) else 0)
-        for asked, tries in look.subjects.tries().items()
-        for f, topic, partition in [asked]
+        partition: tries.begun - (before.begun if (before := look.tries_before.get(kind)) else 0)
+        for kind, tries in look.subjects.tries().items()
+        for f, topic, partition in [kind]
         if f == "send" and topic in (None, place[0])
     }
     return bool(begun.get(place[1]) or begun.get(None))

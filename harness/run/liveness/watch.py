@@ -126,19 +126,19 @@ class Liveness:
 
     def _watch_disks(self) -> None:
         promises = [one for one in self._promises if one.when is When.FAULT]
-        tries, began, was_asked = self._subjects.tries(), time.monotonic(), False
+        tries, began, in_force = self._subjects.tries(), time.monotonic(), False
         while not self._ended.wait(EVERY_S):
             faults, hit = self._faults()
-            if faults and not was_asked:
+            if faults and not in_force:
                 tries, began = self._subjects.tries(), time.monotonic()
-            if faults or was_asked:  # once more when they are over
+            if faults or in_force:  # once more when they are over
                 look = Look(self._system, self._subjects, tries, began, faults, hit)
                 try:
                     for promise in promises:
                         self._ask(promise, look)
                 except RecordingFailed:
                     return
-            was_asked = bool(faults)
+            in_force = bool(faults)
 
     def _on_event(self, event: Event) -> None:
         if event.process != NEMESIS or event.extra is None or event.f == DIED:
@@ -174,10 +174,10 @@ class Liveness:
         before = course.standstills
         course.standstills = {}
         for subject, stall in stalls.items():
-            known, until_s = before.get(subject), time.monotonic()
+            earlier, until_s = before.get(subject), time.monotonic()
             self._record_stall(promise, course, stall)
-            is_same = known is not None and known.is_same(stall)
-            since_s = known.since_s if known is not None and is_same else time.monotonic()
+            is_same = earlier is not None and earlier.is_same(stall)
+            since_s = earlier.since_s if earlier is not None and is_same else time.monotonic()
             course.standstills[subject] = _Standstill(stall, since_s, until_s)
         if not stalls and not course.kept:
             self._record(promise, course, {"kept": True})
