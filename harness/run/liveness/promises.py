@@ -70,7 +70,7 @@ class Promise:
     """The key of its bound below ``contract.liveness``."""
     when: When
     stalls: Callable[[Look], Iterator[Stall]]
-    asks_brokers: bool = False
+    by_broker: bool = False
     """It asks brokers one by one, which not every system allows."""
 
 
@@ -134,7 +134,7 @@ def _sets(look: Look, one: PartitionState) -> str:
 # --- coordinators -------------------------------------------------------------------------------------------
 
 
-def _unavailable_coordinator(look: Look) -> Iterator[Stall]:
+def _coordinators(look: Look) -> Iterator[Stall]:
     """Coordinators of groups and transactions that do not answer what they coordinate."""
     first = min(look.subjects.places, default=("", 0))
 
@@ -360,10 +360,10 @@ def _name(place: Place) -> str:
 PROMISES: tuple[Promise, ...] = (
     Promise("offline-partition", "leader_s", When.HEALED, _offline),
     Promise("under-replicated", "rejoin_s", When.HEALED, _under_replicated),
-    Promise("endless-reassignment", "reassignment_s", When.HEALED, _endless_reassignment, asks_brokers=True),
-    Promise("unavailable-coordinator", "coordinator_s", When.HEALED, _unavailable_coordinator, asks_brokers=True),
+    Promise("endless-reassignment", "reassignment_s", When.HEALED, _endless_reassignment, by_broker=True),
+    Promise("unavailable-coordinator", "coordinator_s", When.HEALED, _coordinators, by_broker=True),
     Promise("refused-operation", "operation_s", When.DRIVEN, _refused_operation),
-    Promise("hanging-transaction", "transaction_s", When.STOPPED, _hanging_transaction, asks_brokers=True),
-    Promise("stuck-lso", "transaction_s", When.STOPPED, _stuck_lso, asks_brokers=True),
-    Promise("leader-on-failed-disk", "disk_s", When.FAULT, _leader_on_failed_disk, asks_brokers=True),
+    Promise("hanging-transaction", "transaction_s", When.STOPPED, _hanging_transaction, by_broker=True),
+    Promise("stuck-lso", "transaction_s", When.STOPPED, _stuck_lso, by_broker=True),
+    Promise("leader-on-failed-disk", "disk_s", When.FAULT, _leader_on_failed_disk, by_broker=True),
 )

@@ -65,7 +65,7 @@ class Liveness:
         """``bounds``: by their keys, in seconds."""
         self._system, self._recorder, self._subjects, self._bounds = system, recorder, subjects, bounds
         is_reachable = isinstance(system, Reachable)
-        self._promises = [one for one in PROMISES if is_reachable or not one.asks_brokers]
+        self._promises = [one for one in PROMISES if is_reachable or not one.by_broker]
         self._courses: dict[str, _Course] = defaultdict(_Course)
         self._mutex = threading.Lock()
         self._in_force: dict[str, tuple[str, tuple[str, ...]]] = {}

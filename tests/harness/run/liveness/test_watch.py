@@ -43,7 +43,7 @@ def meanings(run_dir: Path) -> dict[str, str]:
 
 def test_a_run_in_which_everything_moves_has_one_look_at_each_promise(stage: Stage) -> None:
     outcome = stage.run()
-    asked = [one.name for one in PROMISES if one.when is not When.FAULT and not one.asks_brokers]
+    asked = [one.name for one in PROMISES if one.when is not When.FAULT and not one.by_broker]
     kept = Counter(one["promise"] for one in looks(outcome.run_dir) if one.get("kept"))
     assert kept == Counter(asked)
     assert all(one["look"] <= 3 for one in looks(outcome.run_dir))
