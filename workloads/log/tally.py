@@ -87,7 +87,7 @@ class Tally:
         elif (begun := self._open.pop(event.process, None)) is not None:  # else it is no operation
             tries = self._tries[begun]
             tries.ended += 1
-            if event.type is Type.OK or event.error == ABORTED_AS_MEANT:
+            if event.type is Type.OK or event.error in AS_MEANT:
                 tries.ok += 1
             else:
                 tries.error = event.error or tries.error
