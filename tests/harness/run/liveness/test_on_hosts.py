@@ -1,5 +1,5 @@
-"""Promises that real clusters break, each with a control that keeps it: something is done behind its back, which
-no healing mends."""
+"""Promises that real clusters break, each with a control that keeps it: something is done that no healing
+mends."""
 
 from __future__ import annotations
 
