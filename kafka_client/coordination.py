@@ -95,9 +95,7 @@ def open_producers(connection: Connection, places: Iterable[Place]) -> dict[Plac
     return {
         (str(topic.name), int(partition.partition_index)): sorted(
             (
-                OpenProducer(
-                    int(one.producer_id), int(one.producer_epoch), int(one.current_txn_start_offset)
-                )
+                OpenProducer(int(one.producer_id), int(one.producer_epoch), int(one.current_txn_start_offset))
                 for one in partition.active_producers
                 if one.current_txn_start_offset >= 0
             ),

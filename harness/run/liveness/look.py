@@ -157,6 +157,7 @@ class Look:
     @cached_property
     def reassignments(self) -> Mapping[Place, Reassignment]:
         """Of the run's partitions those whose replicas are changing."""
+
         def ask(connection: Connection) -> list[Reassignment]:
             if not knows(connection, LIST_REASSIGNMENTS):
                 return []

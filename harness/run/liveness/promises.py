@@ -292,12 +292,13 @@ def _cause(look: Look, culprits: Sequence[OpenProducer]) -> tuple[str, str]:
 
 
 def _refused_operation(look: Look) -> Iterator[Stall]:
-    """Kinds of operations of which clients tried some, or still wait for some, and none succeeded."""
+    """Kinds of operations of which clients tried several, or still wait for one, and none succeeded. That a
+    single one fails, and is not tried again, says nothing."""
     for kind, now in look.subjects.tries().items():
         before = look.tries_before.get(kind)
         begun = now.begun - (before.begun if before else 0)
         waited_for = now.begun - now.ended
-        if now.ok > (before.ok if before else 0) or not (begun or waited_for):
+        if now.ok > (before.ok if before else 0) or not (begun > 1 or waited_for):
             continue
         f, topic, partition = kind
         where = f" of {partition_label(topic, partition)}" if partition is not None else ""

@@ -287,6 +287,7 @@ def test_a_transaction_may_be_open_until_its_own_time_out(stalls: Callable[..., 
         ),
         (Tries(begun=10, ended=9, ok=9), "1 operation begun since healing, 1 under way"),
         (Tries(begun=12, ended=12, ok=10), None),
+        (Tries(begun=10, ended=10, ok=9), None),
         (Tries(begun=9, ended=9, ok=9), None),
     ],
 )
