@@ -10,7 +10,7 @@ from typing import Final
 from wrackline.checkers.checks.explained_by import By, ExplainedBy, Spelt
 from wrackline.checkers.explain.citations import TAKES, Cited, held, is_marker
 from wrackline.checkers.explain.model import Finding, Operation
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Record
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, LIVENESS, Record
 from wrackline.history.wording import number, partition_label, value_label
 
 _GROUP_WORDS: Final = {
@@ -29,6 +29,8 @@ def facts_of(cited: Cited, finding: Finding, how: ExplainedBy) -> Iterator[str]:
         yield f"{cited.name} returned {number(cited.end)} as the end offset of {where}"
     if cited.op.f in _GROUP_WORDS:
         yield f"{cited.name}: {cited.op.who} {_GROUP_WORDS[cited.op.f]} {cited.op.what or 'nothing'}"
+    if cited.op.f == LIVENESS:
+        yield f"{cited.name} shows {cited.op.what}"
     for record in cited.sent:
         if how.spelt is Spelt.ALL_SENT or _meant(record, finding):
             place, outcome = _place(cited.op, record), _outcome(record, cited.op)
