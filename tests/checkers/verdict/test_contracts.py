@@ -11,8 +11,8 @@ import pytest
 from tests.checkers.histories import NODES, TOPIC, info
 from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import Meaning
-from wrackline.checkers.inputs.runs import Fault, Run, Sample
-from wrackline.checkers.verdict.anomaly import Anomaly, Promise
+from wrackline.checkers.inputs.runs import Fault, Run, Sample, Stall
+from wrackline.checkers.verdict.anomaly import Anomaly, Family, Promise
 from wrackline.checkers.verdict.contracts import (
     Contract,
     UnknownContract,
@@ -97,6 +97,21 @@ def test_a_configuration_makes_its_contract(changes: dict[str, Any], name: str) 
     assert contract_of(run(**changes)).name == name
 
 
+def with_absent_node(of: Run) -> Run:
+    """Something of each promise of liveness stood still while a node was down."""
+    of.stalls = [
+        Stall(30, one.name, 1, "log-0", 20.0, "n3 does not run", PLACE)
+        for one in anomalies().values()
+        if one.family == Family.LIVENESS
+    ]
+    return of
+
+
+def left_behind(host: str) -> Fault:
+    """A fault that its undo did not mend."""
+    return Fault("f8", "partition", (host,), "", 10, 10, 20, 30, True, restored=False, restoration="a rule")
+
+
 INTACT_FILES = ("replica-divergence", "lost-on-replica", "corrupt")
 ALWAYS = (
     *INTACT_FILES,
@@ -126,7 +141,7 @@ def these(names: Sequence[str], of: Meaning) -> dict[str, Meaning]:
     return dict.fromkeys(names, of)
 
 
-USUAL = these((*ALWAYS, *LOSS, *OBJECTS, *OFFSETS, *CONSUMERS), V) | these(
+USUAL = these((*ALWAYS, *LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, "under-replicated"), V) | these(
     (
         *(*IDEMPOTENCE, *READS, *ISOLATION, *COMMITTED),
         *("torn-transaction", "unprocessed-input", "deposed-answer"),
@@ -170,6 +185,16 @@ TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
         these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS), A) | these(COMMITTED, V),
     ),
     "consumers go back after an abort": (busy(rewinds=True), None, these(("unprocessed-input",), V)),
+    "a node was down when everything should have moved": (
+        with_absent_node(busy()),
+        None,
+        these(("under-replicated",), A),
+    ),
+    "a fault was not undone": (
+        with_faults(busy(), left_behind("n3")),
+        None,
+        these(("under-replicated",), A),
+    ),
     "a fault changed files": (
         with_faults(busy(), damaged("n1", 10, {"broker/log-0/00.log": 1})),
         None,

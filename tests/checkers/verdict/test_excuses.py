@@ -17,7 +17,7 @@ from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.cited import LATE_NS, read_cited
-from wrackline.checkers.inputs.runs import Fault, Run, Sample
+from wrackline.checkers.inputs.runs import Fault, Run, Sample, Stall
 from wrackline.checkers.verdict.anomaly import Promise
 from wrackline.checkers.verdict.contracts import Contract, Ruling, contract_for
 from wrackline.checkers.verdict.excuses import EFFECT_NS, Excuse, Excuses
@@ -70,6 +70,12 @@ def damaged(of: Run, at_s: float) -> None:
     of.faults[-1].damaged = {"n2": {"log-0/0.log": 1}}
 
 
+def absent(of: Run, at_s: float) -> None:
+    """A look found a replica out of the ISR, and its node down."""
+    at_ns = int(at_s * SECOND)
+    of.stalls.append(Stall(at_ns, "under-replicated", 1, "log-0 on n3", 20.0, "n3 does not run", PLACE))
+
+
 REASONS: dict[str, Callable[[Run, float], None]] = {
     "another leader": lambda of, at_s: of.changes.append(state(at_s, 2, 1, (2, 3))),
     "unclean election": lambda of, at_s: of.changes.extend(
@@ -81,6 +87,7 @@ REASONS: dict[str, Callable[[Run, float], None]] = {
     "a follower lost bytes": lambda of, at_s: lost(of, at_s, "n2"),
     "two lost bytes": lambda of, at_s: lost(of, at_s, "n2", "n3"),
     "changed files": damaged,
+    "a node was down": absent,
 }
 FAULTS = {
     *("kill", "the leader lost bytes", "a follower lost bytes"),
@@ -131,6 +138,8 @@ ALLOWANCES = [
     Allowance("lost-on-replica", {}, {"changed files"}, open=True, needs_leader=False),
     Allowance("phantom", {}, set(), needs_leader=False),
     Allowance("aborted-read", {}, set(), needs_leader=False),
+    Allowance("under-replicated", {}, {"a node was down"}, needs_leader=False),
+    Allowance("offline-partition", {}, set(), needs_leader=False),
 ]
 EACH = pytest.mark.parametrize(
     "one", ALLOWANCES, ids=lambda one: f"{one.anomaly} {','.join(map(str, one.changes.values()))}"
