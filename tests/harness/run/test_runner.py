@@ -38,7 +38,7 @@ def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_dire
     found = rows(outcome.run_dir)
     kinds = {row["f"] for row in found}
     clients = {"send", "poll", "end", "assign", "drain"}
-    runner = {"phase", "assignment", "cluster", "repaired", "stopped", "collected", "over"}
+    runner = {"liveness", "phase", "assignment", "cluster", "repaired", "stopped", "collected", "over"}
     assert kinds == {*clients, *runner, "replica"}
     assigned = next(orjson.loads(row["extra"]) for row in found if row["f"] == "assignment")
     assert assigned["assignment"] == {str(partition): [1, 2, 3] for partition in range(PARTITIONS)}
