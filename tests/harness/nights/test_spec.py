@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wrackline.harness.nights.spec import cases, load_night
+from wrackline.systems.kafka.releases import NEWEST
 
 LAPTOP = """
 name: lap
@@ -68,3 +69,17 @@ def test_what_has_no_faults_has_no_twin(tmp_path: Path) -> None:
     path = night(tmp_path, "name: n\nruns: [{spec: lap.yaml, set: {nemesis: {}}}]\n")
     [case] = cases(load_night(path), path)
     assert case.twin is None
+
+
+def test_the_hunt_has_every_workload_of_the_newest_kafka_and_nothing_that_must_fail() -> None:
+    path = Path(__file__).parents[3] / "docs" / "examples" / "hunt.yaml"
+    made = [case.spec for case in cases(load_night(path), path)]
+    assert {spec.system.configured().version for spec in made} == {NEWEST}
+    every = {"log", "idempotent", "compact", "txn", "group", "streams", "register"}
+    assert {spec.workload.name for spec in made} >= every
+    for spec in made:
+        assert spec.contract.verdict is None
+        assert spec.nemesis.random is not None
+        assert (spec.nemesis.schedule, spec.nemesis.guided) == ((), None)
+    of_clients = {(spec.workload.name, spec.workload.client.library) for spec in made}
+    assert {("log", "java"), ("log", "librdkafka"), ("group", "java"), ("group", "librdkafka")} <= of_clients
