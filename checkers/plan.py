@@ -313,6 +313,8 @@ def _walk(work: Work) -> None:
 
 
 def _is_walked(walk: Walk, run: Run, number: int, work: Work) -> bool:
+    if walk.when is not None and not walk.when(run):
+        return False
     there = run.kinds | ({LIVENESS} if run.stalls else frozenset())
     return bool(walk.needs & there) and (number in work.transactional or not walk.transactional)
 

@@ -139,16 +139,19 @@ def transactional(
     }
 
 
-def consumer(bootstrap: str, settings: Settings, *, isolation: str | None, group: str) -> dict[str, str]:
+def consumer(
+    bootstrap: str, settings: Settings, *, isolation: str | None, group: str, reset: str = ""
+) -> dict[str, str]:
     """Raises RefusedSetting."""
     client = settings.client
     return {
         **_COMMON,
         **security(client.librdkafka),
         "bootstrap.servers": bootstrap,
+        "client.rack": client.rack,
         "group.id": group or NO_GROUP,
         "enable.auto.commit": "false",
-        "auto.offset.reset": "none",
+        "auto.offset.reset": reset or "none",
         "allow.auto.create.topics": "false",
         "check.crcs": "true",
         "isolation.level": isolation or settings.isolation or "read_uncommitted",
@@ -195,8 +198,7 @@ def member(
     """``close_options``: whether the version can close a member without leaving its group. Raises
     RefusedSetting."""
     given = {
-        **consumer(bootstrap, settings, isolation=None, group=group.group),
-        "auto.offset.reset": "earliest",
+        **consumer(bootstrap, settings, isolation=None, group=group.group, reset=settings.reset),
         "max.poll.interval.ms": str(max(NEVER_LATE_MS, group.session_timeout_ms)),
         "group.protocol": group.protocol,
     }

@@ -8,15 +8,20 @@ from typing import Any
 from wrackline.clients_java import configs
 from wrackline.clients_java.jvm import Kafka, closed, log, opened
 from wrackline.workloads.clients.base import Fetched, Polled, Settings
+from wrackline.workloads.payload import HEADER
 
 _BIGGEST_ID = 2**31 - 1
 """Versions before 4.4 connect to a coordinator as to a node whose id is this less that of the broker."""
+PREFERRED = "preferred-read-replica"
+"""A measure of each partition (KIP-392); -1: it is read from its leader."""
 ASK_S = 2.0
 """For the consumer's own position, which it knows without asking."""
 
 
 def fetched(record: Any) -> Fetched:
     epoch, key, value = record.leaderEpoch(), record.key(), record.value()
+    if value is None and (header := record.headers().lastHeader(HEADER)) is not None:
+        value = header.value()
     return Fetched(
         int(record.partition()),
         int(record.offset()),
@@ -79,7 +84,17 @@ class JavaConsumer:
                 return Polled([], thrown.name, thrown.position_lost, {})
         records, self._kept = self._kept[:limit], self._kept[limit:]
         ended = self._ends_met() if self._tell_end and not self._kept else {}
-        return Polled(records, None, False, ended)
+        return Polled(records, None, False, ended, self._followers() if self._client.rack else {})
+
+    def _followers(self) -> dict[int, int]:
+        """Partition -> the broker that its leader sent this consumer to, by the library's own measures."""
+        result = {}
+        for name, metric in dict(self._handle.metrics()).items():
+            if str(name.name()) == PREFERRED:
+                broker = int(metric.metricValue())
+                if broker >= 0:
+                    result[int(str(name.tags().get("partition")))] = broker
+        return result
 
     def _ends_met(self) -> dict[int, int]:
         """A fetch has told how far it is to the end, and it is no way. Unlike the last record's offset the
@@ -168,6 +183,7 @@ def consumer(
     tell_end: bool = False,
     isolation: str | None = None,
     group: str = "",
+    reset: str = "",
 ) -> JavaConsumer:
-    config = configs.consumer(bootstrap, settings, isolation=isolation, group=group)
+    config = configs.consumer(bootstrap, settings, isolation=isolation, group=group, reset=reset)
     return JavaConsumer(kafka, settings, config, tell_end=tell_end)

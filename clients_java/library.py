@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from wrackline.clients_java import configs
+from wrackline.clients_java.admin import JavaAdmin
 from wrackline.clients_java.consumers import JavaConsumer, consumer
 from wrackline.clients_java.jvm import Kafka, look
 from wrackline.clients_java.members import JavaMember
@@ -20,10 +21,12 @@ from wrackline.workloads.clients.versions import (
     KAFKA_CLIENTS,
     NEWEST,
     WITH_CLOSE_OPTIONS,
+    WITH_DURATION,
     WITH_SHARE_GROUPS,
 )
 
 PROBE_TXN_MS = 10_000
+BY_DURATION = "by_duration"
 _COORDINATOR = "org.apache.kafka.common.requests.FindCoordinatorRequest$CoordinatorType"
 _loaded: dict[str, Kafka] = {}
 _loading = threading.Lock()
@@ -51,11 +54,14 @@ class Java:
         """Starts no JVM: whether there is one, and what the settings would be."""
         look()
         configs.producer("", settings)
-        configs.consumer("", settings, isolation=None, group="")
-        if settings.sharing and KAFKA_CLIENTS.line_of(self._version) < WITH_SHARE_GROUPS:
+        configs.consumer("", settings, isolation=None, group="", reset=settings.reset)
+        line = KAFKA_CLIENTS.line_of(self._version)
+        if settings.reset.startswith(BY_DURATION) and line < WITH_DURATION:
+            raise RefusedSetting(f"auto_offset_reset {settings.reset} needs kafka-clients 4.0.0 or newer")
+        if settings.sharing and line < WITH_SHARE_GROUPS:
             raise RefusedSetting(f"share groups need kafka-clients 4.2.0 or newer, not {self._version}")
         if settings.membership is not None:
-            newer = KAFKA_CLIENTS.line_of(self._version) >= WITH_CLOSE_OPTIONS
+            newer = line >= WITH_CLOSE_OPTIONS
             configs.member("", settings, settings.membership, close_options=newer)
 
     def prepare(self, say: Callable[[str], None]) -> None:
@@ -91,10 +97,15 @@ class Java:
         tell_end: bool = False,
         isolation: str | None = None,
         group: str = "",
+        reset: str = "",
     ) -> JavaConsumer:
+        kafka = self._kafka()
         return consumer(
-            self._kafka(), bootstrap, settings, tell_end=tell_end, isolation=isolation, group=group
+            kafka, bootstrap, settings, tell_end=tell_end, isolation=isolation, group=group, reset=reset
         )
+
+    def admin(self, bootstrap: str, settings: Settings) -> JavaAdmin:
+        return JavaAdmin(self._kafka(), settings, configs.admin(bootstrap, settings))
 
     def member(self, bootstrap: str, settings: Settings, group: GroupSettings) -> JavaMember:
         return JavaMember(self._kafka(), bootstrap, settings, group)

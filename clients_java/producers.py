@@ -15,6 +15,7 @@ from wrackline.workloads.clients import outcomes
 from wrackline.workloads.clients.base import Consumer, Outgoing, Settings
 from wrackline.workloads.clients.outcomes import Outcome
 from wrackline.workloads.clients.pending import Pending, ProducerOfOperations
+from wrackline.workloads.payload import HEADER
 
 
 class JavaProducer(ProducerOfOperations):
@@ -58,8 +59,10 @@ class JavaProducer(ProducerOfOperations):
                 kafka.int(record.partition),
                 kafka.long(record.timestamp_ms),
                 kafka.bytes(record.key),
-                kafka.bytes(record.payload),
+                None if record.is_tombstone else kafka.bytes(record.payload),
             )
+            if record.is_tombstone:
+                outgoing.headers().add(HEADER, kafka.bytes(record.payload))
             try:
                 self._handle.send(outgoing, self._reporter(pending, place))
             except kafka.jpype.JException as error:

@@ -9,9 +9,12 @@ What the columns hold, by ``f`` (the kind of operation):
 
 ==========  ==================================================================================================
 send        ``records`` on both events: what is sent; on completion each with its own outcome in ``offset``
-poll        ok: ``records`` = what the consumer was given. ``extra.positions`` = {"p": next offset} after it
+poll        ok: ``records`` = what the consumer was given. ``extra.positions`` = {"p": next offset} after it;
+            "followers" = {"p": broker id} where it is read from a follower, as far as the client says it
 assign      a consumer takes partitions: ``extra.positions`` = {"p": start offset}; also after a seek; of one
-            that commits for a group without being subscribed: "group" and "member"
+            that commits for a group without being subscribed: "group" and "member"; "reset" =
+            ``auto.offset.reset``, where that is not ``none``
+delete      DeleteRecords of ``partition`` below ``offset``; ok: ``extra.low_watermark`` = the answer
 end         ok: ``high_watermark`` = the end offset a fresh ListOffsets(latest) answered for ``partition``
 read        of the register: ok: ``records`` = the last record written to ``partition``, none where nothing
             was written. ``high_watermark`` = the end offset it rests on, ``value`` = that of its marker, if
@@ -87,8 +90,9 @@ by it (``extra.revoked``), and the drain is ``extra.derived`` from polls: nothin
 ``high_watermark`` on, where ``extra.unseen`` records were acknowledged.
 
 Of a topic with **keys** (the workload ``compact``) a ``send`` is of one record, and ``key`` is its key on
-both events. A record followed in its partition by one of the same key may be gone (``TopicInfo.compacted``);
-the last of a key may not.
+both events; all records of a transaction have one key. A record followed in its partition by one of the same
+key may be gone (``TopicInfo.compacted``); the last of a key may not, unless it is a tombstone (TOMBSTONE),
+which deletes the key.
 
 Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fault's name and ``extra`` =
 {"id": "f3", "phase": "begin" | "active" | "undo" | "ended", "targets": ["n1"], "role": "leader(log-0)",
@@ -123,7 +127,8 @@ So that the judge knows whether the run went as it was meant to:
 ===========  =========================================================================================
 planned      a guided schedule chose its steps: extra {"schedule", "faults": {"g1": "partition", ...}}
 stopped      the clients were told to end, before anything was read back: extra
-             {"stuck": names of those that did not}
+             {"stuck": names of those that did not; of clients in a rack "followers": how many records
+             followers gave, by partition}
 clock-leap   the harness's time of day was set: extra {"at_ns", "ahead_ns"}
 interrupted  the user asked for an early end: extra {"why"}
 liveness     one look at whether a promise of liveness is kept (``checkers/anomalies/liveness.py``): extra
@@ -189,6 +194,9 @@ enqueue."""
 OUTPUT = 14
 """``attempt`` in the value of a record that an application of the run has made of the record that has the
 rest of the value (`output_of`)."""
+TOMBSTONE = 13
+"""``attempt`` in the value of a record that deletes its key: its value is null, and what others have in their
+values stands in a header of it."""
 
 CORRUPT = -1
 """``value`` of a record read: its payload does not carry a right checksum (details in ``extra.corrupt``)."""
@@ -245,6 +253,11 @@ def value_of(process: int, counter: int, attempt: int = 0) -> int:
     if not (0 <= process < 1 << 21 and 0 <= counter < 1 << 28 and 0 <= attempt < 16):
         raise ValueError(f"process {process}, counter {counter}, attempt {attempt} do not fit in a value")
     return process << 32 | counter << 4 | attempt
+
+
+def is_tombstone(value: int) -> bool:
+    """Tells whether the record of this value deletes its key."""
+    return value >= 0 and value & 0xF == TOMBSTONE
 
 
 def parts_of(value: int) -> tuple[int, int, int]:
@@ -318,6 +331,10 @@ class RunInfo:
     isolation: str = ""
     """``read_committed`` or ``read_uncommitted``: what consumers of transactions asked for; empty: nobody
     said."""
+    rack: str = ""
+    """Where consumers stand: they are to read from followers there; empty: nowhere."""
+    reset: str = ""
+    """``auto.offset.reset`` of the consumers; empty: ``none``, or nobody said."""
     rewinds: bool = False
     """After an abort the consumer of a transaction goes back to where that began; False: it does not, or
     nobody said."""

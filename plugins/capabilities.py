@@ -19,6 +19,10 @@ class Capability(StrEnum):
     """Groups whose members acquire records and acknowledge each of them (KIP-932)."""
     DELIVERY_LIMITS = "delivery limits of groups"
     """Each share group may have a limit of its own (``share.delivery.count.limit``)."""
+    DELETE_RECORDS = "DeleteRecords"
+    """Clients delete records from the beginning of a log (KIP-107)."""
+    FOLLOWER_FETCHING = "follower fetching"
+    """Consumers of a rack read from the replica in it (KIP-392)."""
     COMPACTION = "compaction"
     """Topics with ``cleanup.policy=compact``."""
 

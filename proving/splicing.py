@@ -42,7 +42,8 @@ def spliced(case: Case, made: Made, seed: int) -> tuple[RunInfo, list[Event]]:
     )
     topics = (*made.info.topics, *own)
     isolation = case.info.isolation or made.info.isolation
-    return replace(made.info, topics=topics, isolation=isolation), [_timed(event, times) for event in events]
+    info = replace(made.info, topics=topics, isolation=isolation, reset=case.info.reset or made.info.reset)
+    return info, [_timed(event, times) for event in events]
 
 
 def _called(topic: str | None) -> str:

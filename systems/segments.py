@@ -31,6 +31,8 @@ _LENGTH_OFFSET = 12
 _CRC_START = 21
 _LOG_APPEND_TIME = 0x08
 _CONTROL = 0x20
+HEADER = b"wrackline"
+"""Of a tombstone of the workload ``compact``, whose value is null: what others have in their values."""
 NO_EPOCH = -1
 """Of a record of magic 0 or 1: nobody wrote down who led."""
 
@@ -172,10 +174,23 @@ def _record(batch: Batch, data: memoryview, at: int) -> tuple[StoredRecord, int]
     offset_delta, at = _varint(data, at)
     key, at = _sized(data, at, end)
     value, at = _sized(data, at, end)
+    if value is None:
+        value = _header_value(data, at, end)
     timestamp = (
         batch.max_timestamp if batch.attributes & _LOG_APPEND_TIME else batch.base_timestamp + time_delta
     )
     return StoredRecord(batch.base_offset + offset_delta, batch.leader_epoch, timestamp, key, value), end
+
+
+def _header_value(data: memoryview, at: int, end: int) -> bytes | None:
+    """The value of the header by which a tombstone says who sent it; None without one."""
+    count, at = _varint(data, at)
+    for _ in range(count):
+        name, at = _sized(data, at, end)
+        value, at = _sized(data, at, end)
+        if name == HEADER:
+            return value
+    return None
 
 
 def _sized(data: memoryview, at: int, end: int) -> tuple[bytes | None, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
@@ -62,6 +62,12 @@ class Configured:
 
 
 Seconds = Annotated[float, Field(gt=0), SECONDS]
+
+
+def unknown_host(racks: Mapping[str, str], hosts: Sequence[str]) -> str | None:
+    """Returns what is wrong with ``system.racks``, in one line; None: each of its hosts is there."""
+    unknown = next((host for host in racks if hosts and host not in hosts), None)
+    return unknown and f"system.racks: there is no host {unknown}; there are {', '.join(hosts)}"
 
 
 class Waits(Strict):

@@ -28,6 +28,8 @@ from wrackline.history.values import dataclass
 _HEAD = struct.Struct(">4sI")
 _BODY = struct.Struct(">8sIIBiIqI")
 MAGIC = b"WRK1"
+HEADER = "wrackline"
+"""The header of a tombstone that has its payload: its value is null."""
 _BEGIN = _HEAD.size
 OVERHEAD = _HEAD.size + _BODY.size
 MAX_BYTES = 1 << 20

@@ -167,10 +167,13 @@ def batch_order(at: Places) -> Iterator[Finding]:
 )
 def poll_skip(at: Places) -> Iterator[Finding]:
     """Yields a finding for each poll that skipped records, but none for a compacted topic: what the
-    consumer passed over may have been gone by then."""
+    consumer passed over may have been gone by then. Nor where its position was deleted, and
+    ``auto.offset.reset`` takes it elsewhere than to the log start."""
     if at.log.compacted:
         return
     for c in at.each(SKIPPED):
+        if at.run.info.reset not in ("", "earliest") and c.offset < at.log.start:
+            continue
         yield at.finding(
             c,
             operations=[c.invoke_index, c.complete_index],

@@ -10,12 +10,15 @@ parts steps.
 ``p: a@1/0``                partition 1, offset 0 (also below); ``a@1/?``: of unknown outcome, sent to
                             partition 1
 ``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions;
-                            ``from 3 in g``: it reads for this group without being a member
+                            ``from 3 in g``: it reads for this group without being a member; ``from 0
+                            latest``: what its position is reset to
 ``c: got a@0 b@1``          a poll gives these; ``(got`` and ``got a@0)`` are its two events; ``got a@0
                             undone``: to a transaction that was aborted; ``got a@0 at 2 1/5``: it says that it
                             stands at these offsets then
 ``e: end 2``                the end offset is told to be 2; ``end 1/2`` of partition 1; ``(end`` and
-                            ``end 2)``
+                            ``end 2)``; ``end 2 from 1``: and that the log begins at 1
+``d: delete 2``             DeleteRecords below offset 2 of partition 0; ``delete 2 low 1``: answered with
+                            that low watermark; ``delete 2 ?``: no answer; ``(delete 2`` and ``delete 2)``
 ``r: read a@0``             a read of a register; ``read nothing``, ``read 1/ nothing``: nothing is written in
                             partition 1; ``(read``, ``(read 1/`` and ``read a@0)``: its two events;
                             ``dequeue``: of a queue; ``read !`` failed. A case with one of these words is a
@@ -63,8 +66,9 @@ parts steps.
 ==========================  ==================================================================================
 
 Commits are those of group g; ``in h`` (also after ``gen ... from ...``) is another. Values are letters or
-words, unique in the run; ``#`` is a payload with a wrong checksum, ``~`` one of another run. ``^4`` after an
-offset is the leader epoch of a record read (0 when not said), ``^-`` one that the client does not tell.
+words, unique in the run; one that begins with ``null`` is of a tombstone. ``#`` is a payload with a wrong
+checksum, ``~`` one of another run. ``^4`` after an offset is the leader epoch of a record read (0 when not
+said), ``^-`` one that the client does not tell.
 Processes are words, numbered as they come.
 """
 
@@ -73,6 +77,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from wrackline.checkers.cases.words import PART, STEP_NS, TOPIC, CaseError, Words
 from wrackline.history.labels import CONSUMERS
@@ -122,6 +127,7 @@ class Case(Words):
     """Coordinators so far."""
     _looks: dict[str, int] = field(default_factory=dict)
     """Promise of liveness -> how often it was looked at."""
+    _reset: str = ""
 
     @property
     def info(self) -> RunInfo:
@@ -136,6 +142,7 @@ class Case(Words):
             idempotence=self.idempotence,
             reads="" if self.workload == "log" else "marker",
             isolation=self._isolation,
+            reset=self._reset,
             topics=tuple(
                 TopicInfo(
                     *(name, partitions, 3, 2),
@@ -175,6 +182,8 @@ class Case(Words):
         kind = words[0] if words else ""
         if kind == "end":
             self._end(process, words[1:], invoke, complete, step)
+        elif kind == "delete":
+            self._delete(process, words[1:], invoke, complete, step)
         elif kind == "got" or (opens and kind == "poll"):
             self._got(process, words[1:], invoke, complete, step)
         elif kind in _WORKLOADS:
@@ -333,9 +342,13 @@ class Case(Words):
         self._event(CONTROL, Type.INFO, "cluster", extra={"partitions": [partition]})
 
     def _from(self, process: int, words: list[str], step: str) -> None:
+        resets = [word for word in words if word in ("earliest", "latest")]
+        words = [word for word in words if word not in resets]
         words, group = self._in_group(words, step) if "in" in words else (words, {})
         places = [self._place(word, step) for word in words]
         extra = {"positions": {str(partition): offset for partition, offset in places}} | group
+        if resets:
+            extra["reset"] = self._reset = resets[0]
         for kind in (Type.INVOKE, Type.OK):
             self._event(process, kind, "assign", extra=extra)
 
@@ -404,14 +417,30 @@ class Case(Words):
         elif complete:
             self._event(process, Type.OK, f, partition=partition, records=(record,) if record else ())
 
+    def _delete(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        words, flags = self._flags(words, ("low",), ("?",), step)
+        if len(words) != 1:
+            raise CaseError(f"{step!r}: 'delete' wants one offset (also when it is only asked for)")
+        partition, before = self._place(words[0], step)
+        place: dict[str, Any] = {"partition": partition, "offset": before}
+        if invoke:
+            self._event(process, Type.INVOKE, "delete", **place)
+        if complete and "?" in flags:
+            self._event(process, Type.INFO, "delete", **place, error="_TIMED_OUT")
+        elif complete:
+            low = {"low_watermark": flags.get("low", before)}
+            self._event(process, Type.OK, "delete", **place, extra=low)
+
     def _end(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        words, flags = self._flags(words, ("from",), (), step)
         if len(words) != 1:
             raise CaseError(f"{step!r}: 'end' wants one offset (also when it is only asked for)")
         partition, end = self._place(words[0], step)
         if invoke:
             self._event(process, Type.INVOKE, "end", partition=partition)
         if complete:
-            self._event(process, Type.OK, "end", partition=partition, high_watermark=end)
+            start = flags.get("from")
+            self._event(process, Type.OK, "end", partition=partition, offset=start, high_watermark=end)
 
     def _final(self, words: list[str], step: str) -> None:
         words, flags = self._flags(words, ("to", "from"), ("short",), step)

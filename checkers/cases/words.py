@@ -10,6 +10,7 @@ from wrackline.history.model import (
     CORRUPT,
     FAILED,
     FOREIGN,
+    TOMBSTONE,
     UNKNOWN,
     Event,
     Record,
@@ -122,7 +123,8 @@ class Words:
         if name.endswith("'"):
             self._made.add(self._topic)
             return output_of(self._value(name[:-1]))
-        return self._values.setdefault(name, value_of(1, len(self._values)))
+        attempt = TOMBSTONE if name.startswith("null") else 0
+        return self._values.setdefault(name, value_of(1, len(self._values), attempt))
 
     def _event(self, process: int, kind: Type, f: str, **columns: object) -> None:
         index = len(self.events)

@@ -2,8 +2,9 @@
 any replica and for any reader; the last one of a key may not.
 
 A value's key is in the event of its send; its offsets are in acks, polls, the final read and the replicas'
-own logs (below their high watermarks). A record of unknown outcome that nobody has does not count: had it
-taken the place of another, it would be there itself, or one after it.
+own logs (below their high watermarks). What an aborted transaction wrote takes no other record's place. A
+record of unknown outcome that nobody has does not count: had it taken the place of another, it would be there
+itself, or one after it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class LastOfKeys:
         self._sent: list[Records] = []
         """``of``: the number of the key."""
         self._seen: list[Records] = []
+        self._failed: list[Ints] = []
+        """Values that are not in the log for readers: their sends failed, or were aborted."""
 
     def take(self, events: EventBatch) -> None:
         """Takes up events, of the kinds that are asked for."""
@@ -39,6 +42,7 @@ class LastOfKeys:
         key[~events.are("invoke", "send")] = NONE
         sent = Records(mine.log, mine.value, mine.offset, key[mine.of])
         self._sent.append(sent.take(sent.of != NONE))
+        self._failed.append(mine.value[events.are("fail", "send")[mine.of]])
         below = np.where(events.are("ok"), NEVER, NONE)
         replicas = np.flatnonzero(events.are("ok", "replica"))
         for row, extra in zip(replicas.tolist(), events.texts("extra", replicas), strict=True):
@@ -50,7 +54,9 @@ class LastOfKeys:
     def of_values(self, log: int, values: Ints) -> Ints:
         """Gives the highest offset of each value's key; NONE where none is known."""
         self._sent, self._seen = [concatenated(Records, self._sent)], [concatenated(Records, self._seen)]
+        self._failed = [np.concatenate([*self._failed, np.zeros(0, np.int64)])]
         sent, seen = (some.take(some.log == log) for (some,) in (self._sent, self._seen))
+        seen = seen.take(~np.isin(seen.value, self._failed[0]))
         known, latest = np.unique(sent.value[::-1], return_index=True)
         key, last = sent.of[::-1][latest], np.full(len(self._numbers), NONE)
         at = place_in(known, seen.value)

@@ -14,6 +14,7 @@ from wrackline.checkers.engine.candidates import Candidate
 from wrackline.checkers.engine.marks import Marks
 from wrackline.checkers.engine.object_facts import Contradiction
 from wrackline.checkers.inputs.table import Ints, rows_of
+from wrackline.history.model import is_tombstone
 
 Row = Candidate[Any]
 """One candidate: its columns are numbers, and None where NONE stands in numpy."""
@@ -86,8 +87,10 @@ class Places:
         return NO_WORDS if index is None else self._words.get(index, NO_WORDS)
 
     def is_lasting(self, row: Row) -> bool:
-        """Says whether the row's record must be there still. Of a compacted topic a record that a later one
-        of its key follows may be gone; one whose offset nobody knows may have been followed by any of its
-        key."""
+        """Says whether the row's record must be there still. Of a compacted topic a tombstone may be gone,
+        and a record that a later one of its key follows; one whose offset nobody knows may have been followed
+        by any of its key."""
+        if self.log.compacted and row.value is not None and is_tombstone(row.value):
+            return False
         last = self._last_of_key.get(row.value)
         return last is None or not (row.offset is None or row.offset < last)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from wrackline.checkers.checks.about import AboutRun
 from wrackline.checkers.checks.finding import Finding
+from wrackline.checkers.inputs.runs import Run
 from wrackline.checkers.inputs.table import Ints
 
 
@@ -44,6 +45,8 @@ class Walk:
     """A run with none of these kinds of operations (f) is not walked."""
     transactional: bool = False
     """Only runs with transactions are walked."""
+    when: Callable[[Run], bool] | None = None
+    """Which runs are walked; None: all. A function at the top of a module."""
     reads: frozenset[str]
     """The kinds of events that it is given, of clients and of the final read."""
     find: Callable[[Iterable[pa.RecordBatch], AboutRun], Walked]

@@ -37,6 +37,8 @@ class Cited:
     """The offsets [first, end) that a read covered; None: not known."""
     end: int | None = None
     """The end offset that it returned."""
+    start: int | None = None
+    """The log start that it returned with that."""
     took_nothing: bool = False
     """Whether it is a read of an empty register or a dequeue of an empty queue."""
 
@@ -83,6 +85,7 @@ def cited_operation(
         read=near if row.f in (*READS, *TAKES) and ok else (),
         span=span,
         end=row.high_watermark if ok and _shows_an_end(row, how) else None,
+        start=row.offset if ok and row.f == "end" else None,
         took_nothing=ok and row.f in TAKES and not row.records,
     )
 

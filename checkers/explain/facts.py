@@ -16,6 +16,7 @@ from wrackline.history.wording import number, partition_label, value_label
 _GROUP_WORDS: Final = {
     "commit": "committed", "committed": "got the group's committed offsets:", "rebalance": "was given",
     "subscribe": "asked for", "assign": "took", "acknowledge": "acknowledged", "lag": "asked for the lag of",
+    "delete": "deleted",
 }  # fmt: skip
 _SPELT: Final = 8
 
@@ -26,7 +27,8 @@ def facts_of(cited: Cited, finding: Finding, how: ExplainedBy) -> Iterator[str]:
         return
     if cited.end is not None:
         where = partition_label(cited.op.topic, cited.op.partition)
-        yield f"{cited.name} returned {number(cited.end)} as the end offset of {where}"
+        start = f", and {number(cited.start)} as its start" if cited.start is not None else ""
+        yield f"{cited.name} returned {number(cited.end)} as the end offset of {where}{start}"
     if cited.op.f in _GROUP_WORDS:
         yield f"{cited.name}: {cited.op.who} {_GROUP_WORDS[cited.op.f]} {cited.op.what or 'nothing'}"
     if cited.op.f == LIVENESS:

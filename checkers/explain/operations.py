@@ -22,8 +22,8 @@ from wrackline.history.wording import (
 _RECORDS_SPELT: Final = 3
 _PARTITIONS_SPELT: Final = 6
 _NAMES: Final = {
-    "end": "end-offset request", "drain": "final read", "committed": "request for what is committed",
-    LIVENESS: "look at what does not move",
+    "delete": "DeleteRecords", "end": "end-offset request", "drain": "final read",
+    "committed": "request for what is committed", LIVENESS: "look at what does not move",
 }  # fmt: skip
 
 
@@ -109,8 +109,13 @@ def _what(row: Excerpt) -> str:
     if event.f == "send":
         return _sent(row)
     if event.f == "end":
-        asked = "" if event.high_watermark is None else f" → {number(event.high_watermark)}"
+        start = "" if event.offset is None else f", from {number(event.offset)}"
+        asked = "" if event.high_watermark is None else f" → {number(event.high_watermark)}{start}"
         return f"{where}{asked}"
+    if event.f == "delete":
+        low = (event.extra or {}).get("low_watermark")
+        told = "" if low is None else f" → low watermark {_offset(low)}"
+        return f"{where} up to {_offset(event.offset)}{told}"
     if event.f == "assign":
         return _positions(event)
     if event.f in ("read", "dequeue"):

@@ -41,6 +41,8 @@ class Course:
     """The run went on to its last step."""
     interrupted: str | None = None
     """When the user asked for an early end, and what else there is to say."""
+    by_followers: Mapping[str, int] = field(default_factory=dict)
+    """Partition -> records that followers gave."""
     stuck: Sequence[str] | None = None
     """Clients that had not stopped when the final read began; None: not on record."""
     guided: Mapping[str, str] | None = None
@@ -67,6 +69,7 @@ class Course:
                 self.leaps.append((int(extra["at_ns"]), int(extra["ahead_ns"])))
             case "stopped":
                 self.stuck = tuple(extra["stuck"])
+                self.by_followers = dict(extra.get("followers") or {})
             case "repaired":
                 self.repairs = tuple(str(one) for one in extra["repairs"])
             case "planned":

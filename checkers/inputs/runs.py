@@ -181,6 +181,8 @@ class Run:
     looks: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Promise -> the number of the last look that is on record, and why nobody could tell then; empty where
     somebody could."""
+    asked_deletions: dict[Place, int] = field(default_factory=dict)
+    """The largest offset below which clients asked to delete the records of a partition (``delete``)."""
     crashes: list[int] = field(default_factory=list)
     """When members of groups crashed: the others wait until their group has put them out."""
     end_ns: int = 0
@@ -210,6 +212,16 @@ class Run:
 
     def node_id(self, host: str) -> int | None:
         return next((node for node, name in self.nodes.items() if name == host), None)
+
+
+def deletes(run: Run) -> bool:
+    """Tells whether anything deletes records from the beginning of a log in this run."""
+    return bool(run.asked_deletions) or any(topic.deletion for topic in run.info.topics)
+
+
+def compacts(run: Run) -> bool:
+    """Tells whether a topic of this run is compacted."""
+    return any(topic.compacted for topic in run.info.topics)
 
 
 def load_run(directory: Path) -> Run:
@@ -298,6 +310,9 @@ def scanned(run: Run, scans: Sequence[SplitSummary]) -> Run:
         run.end_ns = max(run.end_ns, one.end_ns)
         run.topics += [topic for topic in one.topics if topic not in run.topics]
         run.kinds |= set(one.kinds)
+        for topic, partition, offset in one.deletions:
+            asked = run.asked_deletions.get((topic, partition), 0)
+            run.asked_deletions[topic, partition] = max(asked, offset)
     try:
         check_tally(run.tally, tally)
     except Incomplete as error:

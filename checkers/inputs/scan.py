@@ -151,6 +151,8 @@ class SplitSummary:
     kinds: list[str] = field(default_factory=list)
     """Kinds of operations (f) of clients."""
     late: list[LateCompletion] = field(default_factory=list)
+    deletions: list[tuple[str, int, int]] = field(default_factory=list)
+    """(topic, partition, offset): how far ``delete`` asked to delete, by row group."""
     unplaced: tuple[int, int] | None = None
     """See wrackline.checkers.inputs.scan."""
     events: int = 0
@@ -192,6 +194,9 @@ def scan_split(split: Split) -> SplitSummary:
             expected = np.flatnonzero((process < 0) | (f == drain) | (f == crash))
             if len(expected):
                 result.rows += _small(file, group, expected)
+            delete = fs.names.index("delete") if "delete" in fs.names else -1
+            if len(asked := np.flatnonzero((f == delete) & (kind == INVOKE))):
+                result.deletions += _largest(file, group, asked)
             result.events += len(process)
         _open_ends(file, firsts, lasts, result)
         late_completions.close(file)
@@ -255,6 +260,17 @@ def _open_ends(
 def _small(file: pq.ParquetFile, group: int, rows: Ints) -> list[dict[str, Any]]:
     table = file.read_row_group(group, columns=list(_COLUMNS), use_threads=False)
     return list(_parsed(table.take(pa.array(rows))))
+
+
+def _largest(file: pq.ParquetFile, group: int, rows: Ints) -> list[tuple[str, int, int]]:
+    """The largest offset of each partition that these rows name."""
+    table = file.read_row_group(group, columns=["topic", "partition", "offset"], use_threads=False)
+    largest: dict[tuple[str, int], int] = {}
+    for row in table.take(pa.array(rows)).to_pylist():
+        if row["topic"] is not None and row["partition"] is not None and row["offset"] is not None:
+            place = (row["topic"], row["partition"])
+            largest[place] = max(largest.get(place, 0), row["offset"])
+    return [(*place, offset) for place, offset in largest.items()]
 
 
 def _parsed(table: pa.Table) -> Iterator[dict[str, Any]]:

@@ -37,6 +37,10 @@ class Promise(Enum):
         "number); allowed by acks-all-unclean once a leader was elected uncleanly, and by acks-1 once "
         "leadership changed; n/a with acks-0"
     )
+    LASTING_DELETIONS = (
+        "forbidden unless the processes of all replicas were killed after it: a log start is written to disk "
+        "once a minute"
+    )
     LASTING_OFFSETS = "forbidden where loss is forbidden; else offsets of lost records are used again"
     IDEMPOTENCE = "forbidden with +idempotence; allowed without where a client had a reason to send again"
     CONSUMERS_GET_ALL = (

@@ -257,6 +257,8 @@ class Contract:
                 return self._loss(place)
             case Promise.LASTING_OFFSETS:
                 return self._reused(place)
+            case Promise.LASTING_DELETIONS:
+                return self._deletion(place)
             case Promise.IDEMPOTENCE:
                 return self._sent_again(place)
             case Promise.CONSUMERS_GET_ALL:
@@ -424,6 +426,17 @@ class Contract:
         again = "records may be lost here, and their offsets used again"
         excuses = [replace(one, why=again) for one in loss.excuses.found]
         return Rule(_forbidden(why), Excuses(excuses))
+
+    def _deletion(self, place: Place | None) -> Rule:
+        why = "DeleteRecords is answered when every live replica has moved its log start"
+        forgot = "log starts are written to disk once a minute, and every replica may have lost it"
+        behind = "a replica that is elected uncleanly may have an earlier log start"
+        grounds = self._grounds
+        happened = {
+            forgot: grounds.kills_of_all(place),
+            behind: grounds.elections_that_may_be_unclean(place) if not self.terms.keeps_committed else [],
+        }
+        return Rule(_forbidden(why), Excuses.of({**happened, **self._damages(place)}))
 
     def _sent_again(self, place: Place | None) -> Rule:
         if self.terms.idempotence:

@@ -34,7 +34,7 @@ class Deletion:
     who: str
     """Who told it."""
     setting: str
-    """The setting that explains it; empty: none does."""
+    """The setting that explains it, or that clients asked for it; empty: nothing does."""
 
     def __str__(self) -> str:
         why = self.setting or f"by the word of {self.who}; no setting of topic or brokers explains it"
@@ -54,11 +54,14 @@ def deletions(run: Run) -> list[Deletion]:
         ]
         who, below = max(told, key=lambda one: one[1], default=("", 0))
         if below > 0:
-            result.append(Deletion(place, below, who, _setting(run, place)))
+            result.append(Deletion(place, below, who, _setting(run, place, below)))
     return result
 
 
-def _setting(run: Run, place: Place) -> str:
+def _setting(run: Run, place: Place, below: int) -> str:
+    asked = run.asked_deletions.get(place, 0)
+    if asked >= below:
+        return f"DeleteRecords of the clients, up to {asked:,}"
     settings: Mapping[str, str] = next(
         (topic.deletion for topic in run.info.topics if topic.name == place[0]), {}
     )

@@ -20,7 +20,7 @@ from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.cited import epochs_of_final_reads
 from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.inputs.table import NEVER, NONE, Ints
-from wrackline.checkers.verdict.leadership import EFFECT_NS, Change, Leaders, Leadership
+from wrackline.checkers.verdict.leadership import EFFECT_NS, ENDING, Change, Leaders, Leadership
 from wrackline.checkers.verdict.lossy_shutdowns import (
     LossyShutdown,
     changed_in_place,
@@ -209,6 +209,20 @@ class Grounds:
             for lost in lossy_shutdowns(self.run, place)
             if leaders.at(lost.time_ns) in (None, lost.host)
         ]
+
+    @_in_each
+    def kills_of_all(self, place: Place) -> list[Excuse]:
+        """From when the processes of all replicas had ended without a shutdown: the last of these kills."""
+        replicas = {self.run.host(node) for node in self.run.assignment.get(place, ())}
+        kills = [one for one in self.run.faults if one.name.startswith(ENDING)]
+        result, ended = [], set[str]()
+        for fault in sorted(kills, key=lambda one: one.struck_ns):
+            ended |= set(fault.targets)
+            if replicas and replicas <= ended:
+                at = fault.struck_ns
+                text = f"fault {fault.id} ({fault.title}) was the last to kill one of them, at {seconds(at)}"
+                result.append(Excuse(at, NEVER, text))
+        return result
 
     def damages(self, place: Place | None) -> list[Excuse]:
         """Faults that changed bytes of the partition's files where they lay."""

@@ -24,8 +24,10 @@ POLLED_NS: Final = 1_500_000_000
 """A change that a poll of metadata showed may be older by this: brokers are asked once a second."""
 
 
-STOPPING: Final = ("kill", "oom-kill", "crash-loop", "pause", "power", "freeze", DIED)
-"""How the names of faults begin under which a node does nothing."""
+ENDING: Final = ("kill", "oom-kill", "crash-loop", "power", DIED)
+"""How the names of faults begin that end the process of a node without a shutdown."""
+STOPPING: Final = (*ENDING, "pause", "freeze")
+"""... and of those under which a node does nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,10 @@ class Account:
         """Raises RecordingFailed, as all that follow."""
         self._row("phase", {"phase": phase})
 
-    def stopped(self, stuck: Sequence[str]) -> None:
-        """The clients were told to end; ``stuck`` are those whose operations never completed."""
-        self._row("stopped", {"stuck": list(stuck)})
+    def stopped(self, stuck: Sequence[str], followers: Mapping[str, int]) -> None:
+        """The clients were told to end; ``stuck`` are those whose operations never completed, ``followers``
+        says how many records of each partition followers gave."""
+        self._row("stopped", {"stuck": list(stuck)} | ({"followers": followers} if followers else {}))
 
     def repaired(self, repairs: Sequence[str]) -> None:
         """Faults are over and the fleet is healed; ``repairs``: what the faults' own undo had left."""

@@ -32,7 +32,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 CHANGES_SETTINGS = "change-config"
 MOST_RECORDS = 2_000_000
 """In all replicas' logs together; a gigabyte of memory. Of a run with more the logs are not asked."""
-_REPLICA = "replica"
+_REPLICA, _DRAIN = "replica", "drain"
 _PROCESS = {
     PARTITION: CONTROL,
     CHRONICLE: CONTROL,
@@ -66,7 +66,11 @@ def judged_of_history(run_dir: Path, info: RunInfo) -> Judged | None:
     ids = {host: int(node) for node, host in info.nodes.items()}
     states = [_state(row, ids) for row in rows if row["f"] == PARTITION]
     missing = list(dict.fromkeys(str(line) for extra in told for line in extra["missing"]))
-    logs = list(_logs([row for row in rows if row["f"] == _REPLICA], ids))
+    starts: dict[tuple[str, int], int] = {}
+    for row in rows:
+        if row["f"] == _DRAIN and row["offset"] is not None:
+            starts[row["topic"], row["partition"]] = row["offset"]
+    logs = list(_logs([row for row in rows if row["f"] == _REPLICA], ids, starts))
     if sum(len(log.entries) for log in logs) > MOST_RECORDS:
         logs = []
         missing.append(f"the replicas' logs: they have more than {MOST_RECORDS:,} records")
@@ -89,13 +93,13 @@ def judged_of_history(run_dir: Path, info: RunInfo) -> Judged | None:
 
 
 def _rows(run_dir: Path) -> Iterator[Mapping[str, Any]]:
-    """Yields the rows of partitions, replicas and changed settings, in their order."""
-    names = pa.array(list(_PROCESS))
+    """Yields the rows of partitions, replicas, changed settings and final reads, in their order."""
+    names = pa.array([*_PROCESS, _DRAIN])
     for file in history_files(run_dir):
         with pq.ParquetFile(file) as opened:
             for batch in opened.iter_batches(columns=_COLUMNS):
                 for row in batch.filter(pc.is_in(batch["f"], names)).to_pylist():
-                    if row["process"] == _PROCESS[row["f"]]:
+                    if row["f"] == _DRAIN or row["process"] == _PROCESS[row["f"]]:
                         yield {**row, "extra": orjson.loads(row["extra"] or b"{}")}
 
 
@@ -137,8 +141,11 @@ def _high_watermark(row: Mapping[str, Any]) -> int:
     return -1 if row["extra"].get("tiered") and kept < row["offset"] else kept
 
 
-def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, int]) -> Iterator[Log]:
-    """Yields the logs that could be read to their end: a row for each chunk."""
+def _logs(
+    rows: list[Mapping[str, Any]], ids: Mapping[str, int], starts: Mapping[tuple[str, int], int]
+) -> Iterator[Log]:
+    """Yields the logs that could be read to their end: a row for each chunk. ``starts``: where leaders say
+    that logs begin. Records below that are deleted, though a log start is written to disk once a minute."""
     chunks: dict[tuple[str, str, int], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         chunks[row["node"], row["topic"], row["partition"]].append(row)
@@ -160,6 +167,7 @@ def _logs(rows: list[Mapping[str, Any]], ids: Mapping[str, int]) -> Iterator[Log
                 Entry(record["offset"], record["leader_epoch"], record["value"])
                 for row in own
                 for record in row["records"]
+                if record["offset"] >= starts.get((topic, partition), 0)
             ),
             epochs=None if epochs is None else tuple((epoch, start) for epoch, start in epochs),
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wrackline.history.model import Event
 from wrackline.proving.model.made import Made
-from wrackline.proving.mutations import groups, integrity, loss, order, transactions, visibility
+from wrackline.proving.mutations import deletions, groups, integrity, loss, order, transactions, visibility
 from wrackline.proving.mutations.edit import Edit
 from wrackline.proving.mutations.mutation import MUTATIONS, Mutation
 
@@ -15,6 +15,7 @@ _MODULES = (
     integrity,
     order,
     visibility,
+    deletions,
     transactions,
     groups,
 )

@@ -264,6 +264,12 @@ class Edit:
             if self.sent[value].acked_at is not None:
                 self.tell(self.sent[value], offset)
 
+    def rename(self, value: int, other: int) -> None:
+        """A record has this other value, for whoever sent and read it."""
+        for at, event in enumerate(self.events):
+            if any(record.value == value for record in event.records):
+                self.records(at, lambda r: r._replace(value=other) if r.value == value else r)
+
     def tell(self, one: Sent, reported: int) -> None:
         """Sets the result that a send's completion reports for one record."""
         assert one.completed is not None

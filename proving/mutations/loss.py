@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, TOMBSTONE, UNKNOWN, Record, Type
 from wrackline.proving.mutations.edit import Edit, Sent, end_events
 from wrackline.proving.mutations.edit_groups import end_of_clients
 from wrackline.proving.mutations.mutation import mutation
@@ -41,6 +41,24 @@ def lose_the_last_of_a_key(edit: Edit) -> bool:
             reported = edit.sent[record.value].acked_at == record.offset
             if reported and not edit.polled(partition, record.offset):
                 edit.place(partition, record.offset, None)
+                return True
+    return False
+
+
+@mutation(
+    "lost-tombstone", "the last of a key was a tombstone, which is gone, and an older one is not", keys=True
+)
+def lose_a_tombstone(edit: Edit) -> bool:
+    keys = {r.value: event.key for event in edit.events if event.f == "send" for r in event.records}
+    for partition in range(edit.partitions):
+        of_keys: dict[str | None, list[Record]] = {}
+        for record in edit.log(partition):
+            of_keys.setdefault(keys[record.value], []).append(record)
+        for _, *later in of_keys.values():
+            if later and edit.sent[later[-1].value].acked_at == later[-1].offset:
+                for record in later:
+                    edit.place(partition, record.offset, None)
+                edit.rename(later[-1].value, later[-1].value | TOMBSTONE)
                 return True
     return False
 

@@ -17,6 +17,7 @@ from wrackline.systems.jvm.property_file import property_text, text
 from wrackline.systems.kafka.releases import parsed
 
 LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
+RACK = "broker.rack"
 BY_HARNESS = "the harness gives it to each node; leave it out"
 OURS: Mapping[str, str] = dict.fromkeys(
     (
@@ -36,7 +37,7 @@ OURS: Mapping[str, str] = dict.fromkeys(
         "metadata.log.dir",
     ),
     BY_HARNESS,
-)
+) | {RACK: "give it as system.racks, host by host"}
 """Settings that every node has from us already."""
 DEFAULTS: Mapping[str, str] = {
     "auto.create.topics.enable": "false",
@@ -86,9 +87,10 @@ def properties(
     config: Mapping[str, str | int | float | bool],
     *,
     dynamic: bool = False,
+    rack: str = "",
 ) -> dict[str, str]:
-    """All settings of one node. ``dynamic``: the quorum can change, and is found by asking. Raises ValueError
-    for what is no version."""
+    """All settings of one node. ``dynamic``: the quorum can change, and is found by asking. ``rack``: where
+    it stands; empty: in none. Raises ValueError for what is no version."""
     roles = [role for role in ("broker", "controller") if role in node.roles]
     listeners = []
     if node.is_broker:
@@ -106,6 +108,7 @@ def properties(
     }
     if node.is_broker:
         own["inter.broker.listener.name"] = LISTENER
+        own |= {RACK: rack} if rack else {}
     if not node.is_controller:
         config = {key: value for key, value in config.items() if key != AUTO_JOIN}
     replicas, min_isr = min(3, len(nodes.brokers)), min(2, len(nodes.brokers))

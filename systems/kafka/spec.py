@@ -22,7 +22,7 @@ from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.server import Kind, formatted
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
 from wrackline.systems.kafka.tier import SINCE, Tier
-from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
+from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true, unknown_host
 from wrackline.systems.zookeeper_door import MakeSystem, kafka_on_zookeeper
 
 NO_RECOVERY = "none"
@@ -46,6 +46,7 @@ SHARE_VERSION = "share.version"
 """The feature without which a cluster has no share groups."""
 _SINCE = {
     Capability.STREAMS: (2, 5),
+    Capability.FOLLOWER_FETCHING: (3, 7),
     Capability.CONSUMER_PROTOCOL: (4, 0),
     Capability.STREAMS_PROTOCOL: (4, 2),
     Capability.SHARE_GROUPS: (4, 2),
@@ -86,6 +87,9 @@ class KafkaSpec(SystemSpec):
         default_factory=dict
     )
     """Settings of every node by Kafka's own names."""
+    racks: dict[str, str] = Field(default_factory=dict)
+    """Host to rack. With ``replica.selector.class`` in ``config`` clients of a rack
+    (``workload.client.rack``) read from the replica in it (KIP-392)."""
     jvm_options: Annotated[tuple[str, ...], Lax] = JVM_OPTIONS
     """Options of the JVM that runs a node."""
     clock: Literal["host", "faketime"] = "host"
@@ -135,6 +139,8 @@ class KafkaSpec(SystemSpec):
             )
         if on_zookeeper(self.version) and self.features:
             return f"system.features: Kafka {self.version} has none, leave them out"
+        if on_zookeeper(self.version) and self.racks:
+            return f"system.racks: versions on ZooKeeper, such as {self.version}, are given none; take 3.7.0"
         return self._mixed_misfit() or self._quorum_misfit()
 
     def _mixed_misfit(self) -> str | None:
@@ -180,6 +186,8 @@ class KafkaSpec(SystemSpec):
                 return f"system.versions.{host}: there is no such host; there are {', '.join(fleet.hosts)}"
         if self.tier is not None and (why := self._without_tier(fleet)):
             return why
+        if (unknown := unknown_host(self.racks, fleet.hosts)) is not None:
+            return unknown
         if self.clock == "host" or (why := fleet.lacks(Ability.ROOT)) is None:
             return None
         return f"system.clock: faketime needs {Ability.ROOT}: {why}"
@@ -257,6 +265,7 @@ class KafkaSpec(SystemSpec):
                 dynamic=self.quorum == "dynamic",
                 spare_controllers=layout.spare_controllers,
                 tier=self.tier,
+                racks=self.racks,
             )
         return make(
             version=self.version,

@@ -74,6 +74,7 @@ class KafkaSystem(KafkaNodes):
         dynamic: bool = False,
         cluster_id: str,
         features: Mapping[str, int] | None = None,
+        racks: Mapping[str, str] | None = None,
         config: Mapping[str, str | int | float | bool] | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
         start_s: float = START_S,
@@ -84,6 +85,7 @@ class KafkaSystem(KafkaNodes):
         """Assigns ids to hosts: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
         broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
         levels that a new cluster is given, by name. ``versions``: of hosts that have another one.
+        ``racks``: host -> its rack.
         ``dynamic``: controllers join and leave the quorum while it runs, ``spare_controllers`` too (KIP-853).
         ``faketime``: nodes have clocks of their own. ``tier``: brokers have a remote tier in the folder that
         hosts share. Raises DeployError for a host that the fleet does not have."""
@@ -91,6 +93,7 @@ class KafkaSystem(KafkaNodes):
         self._features = dict(features or {})
         self._config = dict(config or {})
         self._tier = tier
+        self._racks = dict(racks or {})
         self._dynamic = dynamic
         self._disks: Counter[int] = Counter()
         """By node: how often its data folder was formatted."""
@@ -187,7 +190,8 @@ class KafkaSystem(KafkaNodes):
             classes = compiled(self._kafka(version))
             shared, brokers = str(node.host.shared), len(self.brokers)
             config = {**tier_properties(self._tier, classes, shared, LISTENER, brokers), **config}
-        return text(properties(version, self._placed, node, config, dynamic=self._dynamic))
+        rack = self._racks.get(node.host.name, "")
+        return text(properties(version, self._placed, node, config, dynamic=self._dynamic, rack=rack))
 
     # --- asking the cluster -------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from wrackline.plugins.fields import Lax, in_milliseconds
 from wrackline.systems.base import System
 from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
-from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true
+from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true, unknown_host
 from wrackline.systems.wrackline.settings import (
     FROM_ZOOKEEPER,
     GRANTED_MS,
@@ -51,7 +51,7 @@ class WracklineSpec(SystemSpec):
     @property
     def offers(self) -> frozenset[Capability]:
         """The first design knows no producer by an id."""
-        return frozenset() if self.on_zookeeper else super().offers
+        return frozenset() if self.on_zookeeper else super().offers | {Capability.DELETE_RECORDS}
 
     @property
     def host_needs(self) -> HostNeeds:
@@ -80,8 +80,8 @@ class WracklineSpec(SystemSpec):
         return None
 
     def refusal(self, fleet: FleetSpec) -> str | None:
-        if strangers := [host for host in self.racks if fleet.hosts and host not in fleet.hosts]:
-            return f"system.racks: there is no host {strangers[0]}; there are {', '.join(fleet.hosts)}"
+        if (unknown := unknown_host(self.racks, fleet.hosts)) is not None:
+            return unknown
         if not self.on_zookeeper or not fleet.zookeeper:
             return None
         asked, (least, most) = self.config.get(SESSION_MS), GRANTED_MS

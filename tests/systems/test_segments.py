@@ -83,6 +83,15 @@ def test_what_a_foreign_writer_wrote_is_read_back(
     assert (found.records, found.leo, found.high_watermark, found.problem) == (expected, offset, 1, None)
 
 
+def test_of_a_tombstone_the_header_says_who_sent_it(tmp_path: Path) -> None:
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
+    builder.append(0, 5, b"k", None, [("other", b"x"), ("wrackline", b"payload")])
+    builder.append(1, 5, b"k", None, [("other", b"x")])
+    builder.append(2, 5, b"k", b"value", [("wrackline", b"payload")])
+    segment(tmp_path, 0, bytes(builder.build()))
+    assert [one.value for one in read(tmp_path).records] == [b"payload", None, b"value"]
+
+
 def test_records_below_the_log_start_checkpoint_are_not_there(tmp_path: Path) -> None:
     segment(tmp_path, 0, simple(0), simple(2))
     found = read(tmp_path, log_starts={("log", 0): 3})

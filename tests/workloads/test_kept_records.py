@@ -9,7 +9,7 @@ import pytest
 from tests.workloads.driving import driven, recorded
 from wrackline.harness.specification.build import topic_configs
 from wrackline.harness.specification.spec import SpecError, parse
-from wrackline.history.model import CORRUPT, parts_of
+from wrackline.history.model import CORRUPT, is_tombstone, parts_of
 from wrackline.workloads.compact import CompactSpec
 from wrackline.workloads.idempotent import IdempotentSpec
 from wrackline.workloads.payload import OVERHEAD, decode, encode, run_tag
@@ -20,7 +20,7 @@ PARTITIONS = 4
 
 
 def test_every_record_has_its_key_on_both_events(mock_cluster: str, tmp_path: Path) -> None:
-    spec = CompactSpec(rate=300, senders=2, pollers=1, enders=0, keys=3)
+    spec = CompactSpec(rate=300, senders=2, pollers=1, enders=0, keys=3, delete_keys=0.3)
     with driven(
         mock_cluster,
         tmp_path / "run",
@@ -43,6 +43,7 @@ def test_every_record_has_its_key_on_both_events(mock_cluster: str, tmp_path: Pa
     read = [record["value"] for row in rows if row["f"] == "poll" for record in row["records"]]
     assert read
     assert min(read) >= 0  # none came under another key
+    assert {is_tombstone(value) for value in read} == {True, False}
 
 
 def test_a_record_under_another_key_is_corrupt() -> None:

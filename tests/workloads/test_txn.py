@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from tests.workloads.driving import Row, driven, recorded
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.history.model import CRASHED_AS_MEANT, FAILED, UNKNOWN, Type
+from wrackline.plugins.capabilities import Capability
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer
 from wrackline.workloads.pace import Slot
@@ -309,3 +310,19 @@ def test_librdkafka_takes_no_request_longer_than_a_transaction() -> None:
     with pytest.raises(ValidationError, match="socket_timeout_ms 3100 must not be more than transaction_tim"):
         TxnSpec(client=longest, transaction_timeout_ms=2_999)
     TxnSpec(client=longest.model_copy(update={"library": "java"}), transaction_timeout_ms=2_999)
+
+
+def test_with_keys_the_topic_is_compacted_and_a_transaction_has_one_key(
+    mock_cluster: str, tmp_path: Path
+) -> None:
+    spec = TxnSpec(rate=60, workers=2, pollers=1, hold_ms=0, end_hold_ms=0, keys=3, segment_ms=500)
+    assert (spec.compacted, spec.topic_configs["segment.ms"]) == (True, "500")
+    assert spec.needs - TxnSpec().needs == {Capability.COMPACTION}
+    assert not TxnSpec().topic_configs
+    with driven(mock_cluster, tmp_path / "run", spec, PARTITIONS, 60, tries=200, stop_s=40):
+        pass
+    sends = [row for row in recorded(tmp_path / "run") if row["f"] == "send"]
+    assert {row["key"] for row in sends} == {"0", "1", "2"}
+    for row in sends:
+        for record in row["records"]:
+            assert spec.key_of(0, record["value"]).decode() == f"k0-{row['key']}"

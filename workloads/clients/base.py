@@ -7,6 +7,7 @@ entered the fleet's network, and their own threads stay there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Literal, NamedTuple, Protocol
 
 from wrackline.errors import InfrastructureError
@@ -56,10 +57,13 @@ class Outgoing:
     key: bytes
     payload: bytes
     timestamp_ms: int
+    is_tombstone: bool = False
+    """The value is null, and the payload stands in a header (wrackline.workloads.payload.HEADER)."""
 
 
 class Fetched(NamedTuple):
-    """A record that a consumer was given. ``leader_epoch`` is -1 where nobody told it."""
+    """A record that a consumer was given. ``leader_epoch`` is -1 where nobody told it; ``value`` of a
+    tombstone is its header."""
 
     partition: int
     offset: int
@@ -80,6 +84,9 @@ class Polled:
     """After that error the consumer has no position, and must be assigned one."""
     ended: Mapping[int, int]
     """Partition -> offset where the consumer met the end, if it was made with ``tell_end``."""
+    followers: Mapping[int, int] = field(default_factory=dict)
+    """Partition -> the follower that it is read from, where that is not the leader: as far as the library
+    says it, of consumers in a rack."""
 
 
 class Settings(Protocol):
@@ -102,6 +109,10 @@ class Settings(Protocol):
     @property
     def sharing(self) -> bool:
         """Tells whether its clients are members of share groups."""
+
+    @property
+    def reset(self) -> str:
+        """``auto.offset.reset`` of the consumers that the workload is about; empty: ``none``."""
 
     @property
     def client(self) -> ClientSettings: ...
@@ -156,6 +167,12 @@ class Consumer(Client, Protocol):
 
     def coordinator(self) -> int:
         """Returns the node that the library takes for its group's coordinator; -1: it does not say."""
+
+
+class Admin(Client, Protocol):
+    def delete_records(self, topic: str, partition: int, before: int) -> int:
+        """Delete the records below an offset; returns the low watermark that the leader answered. Raises
+        ClientError."""
 
 
 class TransactionalProducer(Producer, Protocol):
@@ -270,9 +287,12 @@ class Library(Protocol):
         tell_end: bool = False,
         isolation: str | None = None,
         group: str = "",
+        reset: str = "",
     ) -> Consumer:
         """``isolation`` wins over the settings'. ``group``: whose committed offsets it asks for and commits;
-        it does not join it."""
+        it does not join it. ``reset``: ``auto.offset.reset``; empty: the loss of its position is an error."""
+
+    def admin(self, bootstrap: str, settings: Settings) -> Admin: ...
 
     def member(self, bootstrap: str, settings: Settings, group: GroupSettings) -> Member: ...
 

@@ -28,7 +28,7 @@ _TIMES_AND_SIZES = """
 """
 _SAYS_AND_ASKS = """
     api.version.fallback.ms api.version.request api.version.request.timeout.ms broker.address.family
-    broker.version.fallback client.id client.rack debug enable.gapless.guarantee enable.metrics.push
+    broker.version.fallback client.id debug enable.gapless.guarantee enable.metrics.push
     enable.random.seed log.connection.close log.thread.name log_level statistics.interval.ms
 """
 ALLOWED = frozenset((_TIMES_AND_SIZES + _SAYS_AND_ASKS).split())
@@ -65,6 +65,7 @@ _KEYS: Mapping[str, str] = {
     "socket.timeout.ms": "workload.client.socket_timeout_ms",
     "linger.ms": "workload.client.linger_ms",
     "queue.buffering.max.ms": "workload.client.linger_ms",
+    "client.rack": "workload.client.rack",
     "compression.codec": "workload.client.compression",
     "compression.type": "workload.client.compression",
     "retries": "workload.client.retries",

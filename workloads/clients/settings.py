@@ -30,6 +30,8 @@ class ClientSettings(Strict):
     """How long a broker may wait for the other replicas (acks=all)."""
     socket_timeout_ms: Annotated[int, Field(ge=1_500, le=300_000), MILLISECONDS] = 4_000
     """How long a request may take."""
+    rack: str = ""
+    """Where consumers stand (``client.rack``): they may be sent to the replica in this rack."""
     linger_ms: Annotated[float, Field(ge=0, le=10_000), MILLISECONDS] = 0
     """How long a record waits for others that are sent in the same batch."""
     retries: Annotated[int, Field(ge=0)] = 0

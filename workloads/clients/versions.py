@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 
 NEWEST = "4.4.0"
+WITH_DURATION = (4, 0)
+"""From here on ``auto.offset.reset`` may be ``by_duration`` (KIP-1106)."""
 WITH_CLOSE_OPTIONS = (4, 1)
 """From here on a member can be closed without leaving its group (KIP-1092)."""
 

@@ -1,6 +1,7 @@
 """The workload ``compact``: what ``log`` does, with few keys and a topic that is compacted.
 
-A record may be gone once its partition has a later one of the same key; the last of a key may not. The key
+A record may be gone once its partition has a later one of the same key; the last of a key may not, unless it
+is a tombstone: then there is either the tombstone or nothing. The key
 follows from the value, so whoever reads a record back knows whether it came under its own key.
 """
 
@@ -15,6 +16,7 @@ from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS
 from wrackline.workloads.clients.settings import PatientClientSettings
 from wrackline.workloads.log import AppendingSpec, AppendingWorkload
+from wrackline.workloads.log.spec import compacted_topic, key_among
 
 
 class CompactSpec(AppendingSpec):
@@ -34,18 +36,23 @@ class CompactSpec(AppendingSpec):
     """How old a segment may become before the next one is begun: only segments that have ended are
     compacted."""
 
+    delete_keys: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Share of the sends that delete their key: the record is a tombstone, whose value is null."""
+    delete_retention_ms: Annotated[int, Field(ge=0, le=86_400_000), MILLISECONDS] = 15_000
+    """``delete.retention.ms``: how long a tombstone stays after it was compacted. A final read that takes
+    longer may miss it, and be given an older record of the key before that."""
+
+    @property
+    def tombstones(self) -> float:
+        return self.delete_keys
+
     @property
     def needs(self) -> frozenset[Capability]:
         return super().needs | {Capability.COMPACTION}
 
     @property
     def topic_configs(self) -> dict[str, str]:
-        return {
-            "cleanup.policy": "compact",
-            "segment.ms": str(self.segment_ms),
-            "min.cleanable.dirty.ratio": "0.01",
-            "max.compaction.lag.ms": str(self.segment_ms),
-        }
+        return compacted_topic(self.segment_ms) | {"delete.retention.ms": str(self.delete_retention_ms)}
 
     @property
     def contiguous(self) -> bool:
@@ -57,8 +64,7 @@ class CompactSpec(AppendingSpec):
 
     def key_of(self, partition: int, value: int) -> bytes:
         process, counter, _ = parts_of(value)
-        number = (process * 0x9E3779B1 ^ counter * 0x85EBCA77) % 0xFFFFFFFB % self.keys
-        return f"k{partition}-{number}".encode()
+        return key_among(self.keys, partition, process, counter)
 
 
 class CompactWorkload(AppendingWorkload):

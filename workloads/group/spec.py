@@ -12,7 +12,7 @@ from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS, Strict
 from wrackline.workloads.clients.base import GroupSettings
 from wrackline.workloads.clients.settings import PatientClientSettings
-from wrackline.workloads.log.spec import GROUP_ACLS, ClientsSpec
+from wrackline.workloads.log.spec import GROUP_ACLS, DeletingSpec
 
 Every = Annotated[int, Field(ge=0)]
 Protocol = Literal["classic", "consumer", "mixed"]
@@ -32,6 +32,8 @@ class Mix(Strict):
     """Weight of sends."""
     poll: Annotated[float, Field(ge=0)] = 2
     """Weight of polls."""
+    delete: Annotated[float, Field(ge=0)] = 0
+    """Weight of deletions (DeleteRecords)."""
 
 
 class OneGroup(Strict):
@@ -47,7 +49,7 @@ class OneGroup(Strict):
     """Its members keep their place in the group when they come back."""
 
 
-class GroupSpec(ClientsSpec):
+class GroupSpec(DeletingSpec):
     name: Literal["group"] = "group"
     """A consumer group reads what producers send."""
     rate: Annotated[float, Field(ge=0)] = 100
@@ -64,6 +66,11 @@ class GroupSpec(ClientsSpec):
     """Operations that one sender may have under way at a time, each a logical process of its own."""
     records_per_op: Annotated[int, Field(ge=1, le=1_000)] = 1
     """At most: each send is of one to this many records, to one partition."""
+    auto_offset_reset: Annotated[
+        str, Field(pattern=r"^(none|earliest|latest|by_duration:P[0-9DTHMS.]+)$")
+    ] = "earliest"
+    """``auto.offset.reset``: where a member goes on whose position was deleted, or whose group has committed
+    nothing."""
     members: Members = 4
     """Of the group; each is three processes: one reads, two commit."""
     groups: Annotated[dict[GroupName, OneGroup], Field(max_length=20)] = Field(default_factory=dict)
@@ -106,12 +113,14 @@ class GroupSpec(ClientsSpec):
 
     @property
     def shares(self) -> dict[str, tuple[int, float]]:
-        sending = self.senders * self.in_flight
-        return {"send": (sending, self.mix.send), "poll": (self.all_members, self.mix.poll)}
+        sending, polling = self.senders * self.in_flight, self.all_members
+        usual = {"send": (sending, self.mix.send), "poll": (polling, self.mix.poll)}
+        return usual | self.deleting(self.mix.delete)
 
     @property
     def concurrency(self) -> int:
-        return self.senders * self.in_flight + 3 * self.all_members + self.watchers
+        deleting, _ = self.shares.get("delete", (0, 0))
+        return self.senders * self.in_flight + 3 * self.all_members + self.watchers + deleting
 
     @property
     def by_group(self) -> Mapping[str, GroupSpec]:
@@ -148,9 +157,9 @@ class GroupSpec(ClientsSpec):
 
     @property
     def needs(self) -> frozenset[Capability]:
-        if any(one.protocol != "classic" for one in self.by_group.values()):
-            return super().needs | {Capability.GROUPS, Capability.CONSUMER_PROTOCOL}
-        return super().needs | {Capability.GROUPS}
+        by_epochs = any(one.protocol != "classic" for one in self.by_group.values())
+        further = {Capability.CONSUMER_PROTOCOL: by_epochs, Capability.DELETE_RECORDS: bool(self.mix.delete)}
+        return super().needs | {Capability.GROUPS, *(one for one, needed in further.items() if needed)}
 
     @property
     def acls(self) -> Acls:
@@ -202,7 +211,7 @@ class GroupSpec(ClientsSpec):
         return "cooperative" if self.assignor in (None, "cooperative-sticky") else "eager"
 
     follows: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
-        **ClientsSpec.follows,
+        **DeletingSpec.follows,
         "protocol": lambda one: one.protocol if one.assignor in (None, *CLASSIC) else "consumer",
         "heartbeat_ms": lambda one: min(one.heartbeat_ms, one.session_timeout_ms // 2),
         "session_timeout_ms": lambda one: max(one.session_timeout_ms, 2 * one.heartbeat_ms),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from wrackline.workloads.group.member import GroupMember
 from wrackline.workloads.group.spec import GroupSpec
 from wrackline.workloads.group.watcher import Watcher
+from wrackline.workloads.log.deletions import deleters
 from wrackline.workloads.log.processes import Context, Process
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.workload import Workload
@@ -32,7 +33,7 @@ class GroupWorkload(Workload):
             Watcher(context, first + 3 * total + number, spec, self.groups, number)
             for number in range(spec.watchers)
         ]
-        return [*senders, *members, *watchers]
+        return [*senders, *members, *watchers, *deleters(context)]
 
     @property
     def groups(self) -> Sequence[str]:

@@ -135,11 +135,14 @@ def close_in_background(client: Client) -> None:
 class Reading(Process):
     """A process with a consumer."""
 
+    reset = ""
+    """``auto.offset.reset``; empty: the loss of its position is an error."""
     _client: Consumer | None = None
 
     def client(self) -> Consumer:
         if self._client is None:
-            self._client = self.context.library.consumer(self.context.bootstrap, self.context.spec)
+            context = self.context
+            self._client = context.library.consumer(context.bootstrap, context.spec, reset=self.reset)
         return self._client
 
     def drop_client(self) -> None:
@@ -184,6 +187,7 @@ class Poller(Reading):
 
     def __init__(self, context: Context, slot: int) -> None:
         super().__init__(context, slot)
+        self.reset = context.spec.reset
         self._topic = context.topic
         self._positions: dict[int, int] = {}
         """Next offset of every partition held."""
@@ -214,8 +218,11 @@ class Poller(Reading):
         records, corrupt = read_records(polled.records, self.context)
         for record in records:
             self._positions[record.partition] = record.offset + 1
+        self.context.tally.followed(self._topic, records, polled.followers)
         self._known.update({(self._topic, partition): at for partition, at in self._positions.items()})
         extra: dict[str, Any] = {"positions": positions_of(self._positions)}
+        if polled.followers:
+            extra["followers"] = positions_of(polled.followers)
         if corrupt:
             extra["corrupt"] = corrupt
         if error and records:
@@ -250,7 +257,9 @@ class Poller(Reading):
 
     def _assign(self, client: Consumer, positions: dict[int, int]) -> None:
         self._positions, self._lost = dict(positions), False
-        extra = {"positions": positions_of(positions)}
+        extra: dict[str, Any] = {"positions": positions_of(positions)}
+        if self.reset:
+            extra["reset"] = self.reset
         self.record(self.process, Type.INVOKE, "assign", topic=self._topic, extra=extra)
         client.assign(self._topic, positions)
         self.record(self.process, Type.OK, "assign", topic=self._topic, extra=extra)

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from wrackline.history.model import UNKNOWN, Record, Type, value_of
+from wrackline.history.model import TOMBSTONE, UNKNOWN, Record, Type, value_of
 from wrackline.history.values import dataclass
 from wrackline.workloads.clients import outcomes
 from wrackline.workloads.clients.base import Outgoing, Producer
@@ -25,6 +25,8 @@ SERVE_S = 0.2
 TURN_S = 0.001
 """A client with operations under way looks no more often than this for what has fallen due, unless a delivery
 report comes."""
+_PARTS = 1_000
+"""Shares are drawn in thousandths."""
 FORMER_S = 0.02
 """How long it waits for reports of one client while another may have some too."""
 
@@ -61,6 +63,7 @@ class LogicalProducer:
                 context.spec.key_of(partition, value),
                 encode(context.tag, value, topic, partition, now_ms, context.spec.record_bytes),
                 now_ms,
+                is_tombstone=attempt == TOMBSTONE,
             )
             for value in values
         )
@@ -190,7 +193,9 @@ class Sender(Process):
         if client is None or client.worn_out:
             self.drop_client()
             client = self._client = _Client(self.context)
-        operation = producer.invoke(self.context.places[slot.lane], 1 + slot.choice(self._most, salt=1))
+        count, deletes = 1 + slot.choice(self._most, salt=1), self.context.spec.tombstones * _PARTS
+        attempt = TOMBSTONE if deletes and slot.choice(_PARTS, salt=2) < deletes else 0
+        operation = producer.invoke(self.context.places[slot.lane], count, attempt=attempt)
 
         def finished(found: list[Outcome]) -> None:
             unknown = producer.complete(operation, found) is Type.INFO

@@ -108,6 +108,11 @@ class ClientsSpec(Strict):
         """An operation that was begun is over by then: a send, or a wait for another one and a read."""
         return (self.client.message_timeout_ms + 2 * self.client.end_timeout_ms) / 1e3 + 5
 
+    @property
+    def tombstones(self) -> float:
+        """Returns the share of sends that delete their key."""
+        return 0
+
     def key_of(self, partition: int, value: int) -> bytes:  # noqa: ARG002
         """The key of the record with this value, in UTF-8 where it has a meaning (``compacted``)."""
         return payload.key_of(value)
@@ -124,7 +129,11 @@ class ClientsSpec(Strict):
     @property
     def needs(self) -> frozenset[Capability]:
         """Returns the capabilities that the system must offer."""
-        return frozenset({Capability.IDEMPOTENCE}) if self.idempotence else frozenset()
+        needed = {
+            Capability.IDEMPOTENCE: self.idempotence,
+            Capability.FOLLOWER_FETCHING: bool(self.client.rack),
+        }
+        return frozenset(one for one, wanted in needed.items() if wanted)
 
     @property
     def acls(self) -> Acls:
@@ -162,6 +171,11 @@ class ClientsSpec(Strict):
     def sharing(self) -> bool:
         """Tells whether its clients are members of share groups."""
         return False
+
+    @property
+    def reset(self) -> str:
+        """Returns ``auto.offset.reset`` of the consumers that the workload is about; empty: ``none``."""
+        return ""
 
     @property
     def rewinds(self) -> bool:
@@ -216,6 +230,44 @@ class ClientsSpec(Strict):
 
     def _names(self) -> str:
         return ", ".join(name for name in type(self).model_fields if name.endswith("ers"))
+
+
+def compacted_topic(segment_ms: int) -> dict[str, str]:
+    """Settings of a topic whose cleaner has something to do soon."""
+    return {
+        "cleanup.policy": "compact",
+        "segment.ms": str(segment_ms),
+        "min.cleanable.dirty.ratio": "0.01",
+        "max.compaction.lag.ms": str(segment_ms),
+    }
+
+
+def key_among(keys: int, partition: int, process: int, number: int) -> bytes:
+    """One of the keys of a partition, that follows from what a process sends as its so many-th."""
+    drawn = (process * 0x9E3779B1 ^ number * 0x85EBCA77) % 0xFFFFFFFB % keys
+    return f"k{partition}-{drawn}".encode()
+
+
+class DeletingSpec(ClientsSpec):
+    """Settings of workloads whose records may be deleted while their clients are at work."""
+
+    deleters: Annotated[int, Field(ge=1, le=200)] = 1
+    """Clients that delete records from the beginning of a partition, where ``mix.delete`` asks for it."""
+    keep_records: Annotated[int, Field(ge=0, le=1_000_000)] = 500
+    """How many of the latest records of a partition they let stay, at least."""
+    auto_offset_reset: Annotated[
+        str, Field(pattern=r"^(none|earliest|latest|by_duration:P[0-9DTHMS.]+)$")
+    ] = "none"
+    """``auto.offset.reset``: where a consumer goes on whose position was deleted. ``none``: it is told, and
+    takes the log start itself."""
+
+    @property
+    def reset(self) -> str:
+        return "" if self.auto_offset_reset == "none" else self.auto_offset_reset
+
+    def deleting(self, weight: float) -> dict[str, tuple[int, float]]:
+        """Returns the share of deletions, where there are any."""
+        return {"delete": (self.deleters, weight)} if weight else {}
 
 
 class Mix(Strict):
@@ -301,8 +353,25 @@ class AppendingSpec(ClientsSpec):
         }
 
 
-class LogSpec(AppendingSpec):
+class LogMix(Mix):
+    """Weights of the kinds of operations."""
+
+    delete: Annotated[float, Field(ge=0)] = 0
+    """Weight of deletions (DeleteRecords)."""
+
+
+class LogSpec(AppendingSpec, DeletingSpec):
     """Settings of the workload ``log``."""
 
     name: Literal["log"] = "log"
     """Clients send to a log, poll it, and ask for its end offset."""
+    mix: LogMix = LogMix()
+    """How often each kind of operation is done, compared with the others."""
+
+    @property
+    def shares(self) -> dict[str, tuple[int, float]]:
+        return super().shares | self.deleting(self.mix.delete)
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        return super().needs | ({Capability.DELETE_RECORDS} if self.mix.delete else frozenset())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, AS_MEANT, UNASKED, Event, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, AS_MEANT, UNASKED, Event, Record, Type
 from wrackline.history.offsets import Offsets
 
 
@@ -52,6 +52,8 @@ class Tally:
         self._ok: Counter[str] = Counter()
         self._acked = 0
         self._read = 0
+        self._by_followers: Counter[tuple[str, int]] = Counter()
+        self._ends: dict[tuple[str | None, int], int] = {}
         self._told: dict[tuple[str | None, int], Offsets] = {}
         self._tries: dict[Kind, Tries] = {}
         self._open: dict[int, Kind] = {}
@@ -79,6 +81,24 @@ class Tally:
                 if record.offset >= 0:
                     place = (event.topic, record.partition)
                     self._told.setdefault(place, Offsets()).add(record.offset)
+                    self._ends[place] = max(self._ends.get(place, 0), record.offset + 1)
+
+    def followed(self, topic: str, records: Iterable[Record], followers: Mapping[int, int]) -> None:
+        """Counts the records that followers gave. ``followers``: partition -> the follower."""
+        with self._lock:
+            for record in records:
+                if record.partition in followers:
+                    self._by_followers[topic, record.partition] += 1
+
+    def by_followers(self) -> dict[str, int]:
+        """Returns how many records of each partition followers gave."""
+        with self._lock:
+            return {f"{topic}-{partition}": count for (topic, partition), count in self._by_followers.items()}
+
+    def end(self, topic: str, partition: int) -> int:
+        """The offset behind the last at which clients were told of a record."""
+        with self._lock:
+            return self._ends.get((topic, partition), 0)
 
     def _try(self, event: Event) -> None:
         if event.type is Type.INVOKE:

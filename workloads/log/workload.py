@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from wrackline.history.offsets import Offsets
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.clients.libraries import library_of
+from wrackline.workloads.log.deletions import deleters
 from wrackline.workloads.log.drain import Drained, drain
 from wrackline.workloads.log.processes import (
     Context,
@@ -132,6 +133,10 @@ class Workload:
         """The operations so far, by kind and partition."""
         return self._context.tally.tries()
 
+    def by_followers(self) -> dict[str, int]:
+        """Returns how many records of each partition followers gave to clients in a rack."""
+        return self._context.tally.by_followers()
+
     def told(self, topic: str, partition: int) -> Offsets:
         """The offsets at which clients were told of a record, by an ack or by reading it."""
         return self._context.tally.told(topic, partition)
@@ -229,6 +234,9 @@ class AppendingWorkload(Workload):
 
 
 class LogWorkload(AppendingWorkload):
-    """Clients send to a log, poll it, and ask for its end offset."""
+    """Clients send to a log, poll it, ask for its end offset, and delete records from its beginning."""
 
     settings = LogSpec
+
+    def processes(self, context: Context) -> list[Process]:
+        return [*super().processes(context), *deleters(context)]

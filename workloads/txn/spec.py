@@ -7,11 +7,12 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from wrackline.history.model import parts_of
 from wrackline.plugins.acls import Acls, Resource, merged
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS, Strict
 from wrackline.workloads.clients.settings import ClientSettings
-from wrackline.workloads.log.spec import GROUP_ACLS, ClientsSpec
+from wrackline.workloads.log.spec import GROUP_ACLS, ClientsSpec, compacted_topic, key_among
 
 Share = Annotated[float, Field(ge=0, le=1)]
 MOST_EPOCHS = 32_766
@@ -82,6 +83,11 @@ class TxnSpec(ClientsSpec):
     transaction_timeout_ms: Annotated[int, Field(ge=1_000, le=900_000), MILLISECONDS] = 10_000
     """After so long the coordinator aborts a transaction by itself (``transaction.timeout.ms``). So long a
     worker waits for the end of one, too."""
+    keys: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Of each partition, on a topic that is compacted: all records of a transaction have one key. 0: the
+    topic is not compacted."""
+    segment_ms: Annotated[int, Field(ge=100, le=86_400_000), MILLISECONDS] = 2_000
+    """With ``keys``: how old a segment may become before the next one is begun."""
     reassign_every: Annotated[int, Field(ge=0)] = 40
     """On average, after so many polls a consumer outside of transactions takes other partitions or another
     position; 0: never."""
@@ -135,7 +141,22 @@ class TxnSpec(ClientsSpec):
 
     @property
     def needs(self) -> frozenset[Capability]:
-        return super().needs | {Capability.TRANSACTIONS}
+        further = {Capability.COMPACTION} if self.keys else set()
+        return super().needs | {Capability.TRANSACTIONS} | further
+
+    @property
+    def topic_configs(self) -> dict[str, str]:
+        return compacted_topic(self.segment_ms) if self.keys else {}
+
+    @property
+    def compacted(self) -> bool:
+        return bool(self.keys)
+
+    def key_of(self, partition: int, value: int) -> bytes:
+        if not self.keys:
+            return super().key_of(partition, value)
+        process, counter, _ = parts_of(value)
+        return key_among(self.keys, partition, process, counter // self.partitions_per_txn)
 
     @property
     def isolation(self) -> str:

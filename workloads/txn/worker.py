@@ -10,7 +10,7 @@ consumer begins at what is committed.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,10 +189,23 @@ class Worker(Process):
             outgoing.append(Outgoing(partition, context.spec.key_of(partition, value), payload, now_ms))
             asked.append(Record(partition, UNKNOWN, value, -1, now_ms))
         extra = {"txn": drawn.number, "transactional_id": self.transactional_id}
-        self.record(self.process, Type.INVOKE, "send", topic=drawn.topic, records=tuple(asked), extra=extra)
+        self.record(
+            self.process,
+            Type.INVOKE,
+            "send",
+            topic=drawn.topic,
+            key=self._key(outgoing),
+            records=tuple(asked),
+            extra=extra,
+        )
         if drawn.polls:
             self._of_source(self._consuming, Type.INVOKE, "poll", extra={"txn": drawn.number})
         return _Open(drawn, tuple(outgoing), tuple(asked), time.monotonic_ns())
+
+    def _key(self, outgoing: Sequence[Outgoing]) -> str | None:
+        """The key that all records of the transaction have in their partitions."""
+        _, _, key = outgoing[0].key.decode(errors="replace").partition("-")
+        return key if self._spec.compacted else None
 
     def _complete(self, txn: _Open, ended: Ended) -> None:
         latency = time.monotonic_ns() - txn.begin_ns
@@ -206,6 +219,7 @@ class Worker(Process):
             ended.kind,
             "send",
             topic=txn.drawn.topic,
+            key=self._key(txn.outgoing),
             records=tuple(self._outcome(txn, place, ended.kind) for place in range(len(txn.asked))),
             error=ended.error,
             extra=extra,

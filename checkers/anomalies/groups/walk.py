@@ -22,7 +22,8 @@ from wrackline.checkers.checks.finding import Finding
 from wrackline.checkers.checks.keys import KINDS_WITH_OFFSETS, LastOfKeys
 from wrackline.checkers.checks.walks import Figure, Walked
 from wrackline.checkers.inputs.row_groups import ROWS_OF_MEMBERS
-from wrackline.checkers.inputs.table import Bools, Ints, concatenated, rows_of
+from wrackline.checkers.inputs.table import Bools, Ints, bools, concatenated, rows_of
+from wrackline.history.model import TOMBSTONE
 
 KINDS = frozenset({COMMIT, COMMITTED, SUBSCRIBE, *ROWS_OF_MEMBERS})
 """Where none of these is, there is no group."""
@@ -87,7 +88,13 @@ class _Run:
         follows them."""
         final = concatenated(Records, self._final)
         of_logs = {log: final.take(rows) for (log,), rows in apart(final.log)}
-        return {log: of.take(of.offset >= self._keys.of_values(log, of.value)) for log, of in of_logs.items()}
+        return {log: of.take(self._must_stay(log, of)) for log, of in of_logs.items()}
+
+    def _must_stay(self, log: int, of: Records) -> Bools:
+        last = of.offset >= self._keys.of_values(log, of.value)
+        if not self._about.of_number[log].compacted:
+            return bools(last)
+        return bools(last & (of.value & 0xF != TOMBSTONE))
 
     def skips(self, commits: Mapping[str, Sequence[Operation]]) -> Iterator[Finding]:
         """Records from where each group began, the lowest offset that a member was put at or given, or that
@@ -103,15 +110,25 @@ class _Run:
                 given = self._given.to(members, log)
                 put = [self._given.lowest[who, log] for who in members if (who, log) in self._given.lowest]
                 low = min([*put, *(one.offset for one in some), *given.begin[:1].tolist()])
+                if self._goes_past(log, low):
+                    continue
                 lacking = (kept.offset >= low) & (kept.offset < last.offset) & ~given.has(kept.offset)
                 for record in rows_of(kept.take(lacking)):
                     yield say.skip(last, record)
         of_groups = set().union(*self.events.members.values())
         for passed in self._given.passed():
             if passed.process in of_groups and (there := every.get(passed.log)):
+                if self._goes_past(passed.log, passed.since):
+                    continue
                 lacking = (there.offset >= passed.since) & (there.offset < passed.until)
                 for record in rows_of(there.take(lacking)):
                     yield say.passed(passed, record)
+
+    def _goes_past(self, log: int, position: int) -> bool:
+        """Tells whether ``auto.offset.reset`` may take a member past records: what was at its position was
+        deleted, and it goes on elsewhere than at the log start."""
+        elsewhere = self._about.info.reset not in ("", "earliest")
+        return elsewhere and position < self._about.of_number[log].start
 
     def figures(self) -> Iterator[Figure]:
         logs = {log for _, log in self._given.given}

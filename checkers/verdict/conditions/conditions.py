@@ -34,10 +34,14 @@ RATE_TOLERANCE = 0.95
 was aborted as it was meant to be."""
 
 
+FOLLOWERS = "followers answered clients in a rack"
+
+
 def conditions(run: Run, figures: Figures) -> list[Condition]:
     """All conditions. The one that shows how a run was ended early comes first, since it explains the
     rest."""
-    met = [Condition(name, *check(run, figures)) for name, check in CONDITIONS.items()]
+    asked = {name: check for name, check in CONDITIONS.items() if run.info.rack or name != FOLLOWERS}
+    met = [Condition(name, *check(run, figures)) for name, check in asked.items()]
     return [*met, *_thresholds_met(run, figures)]
 
 
@@ -205,6 +209,16 @@ def _moved_again(run: Run, _: Figures) -> Met:
     return unless(short, f"{len(run.looks)} promises of liveness" if run.looks else "nobody looked")
 
 
+def _followers_answered(run: Run, _: Figures) -> Met:
+    """Checks that clients in a rack read from followers at all; a run without a rack is not asked."""
+    counts = run.course.by_followers
+    if not counts:
+        why = "does a broker stand there, and is replica.selector.class set?"
+        return False, f"no follower gave a record to the clients in rack {run.info.rack}: {why}"
+    total = sum(counts.values())
+    return True, f"followers gave {total:,} records of {listed(sorted(counts))}"
+
+
 def _logs_there(run: Run, _: Figures) -> Met:
     files = run.course.files
     if (why := run.info.unread.get("logs")) is not None:
@@ -292,6 +306,7 @@ CONDITIONS: dict[str, Callable[[Run, Figures], Met]] = {
     "every replica's log read": _replicas_read,
     "everything moved again after healing": _moved_again,
     "nobody deleted records": _nobody_deleted,
+    FOLLOWERS: _followers_answered,
     "the hosts' logs are there": _logs_there,
     "records acknowledged before, during and after faults": _acknowledged,
     "every operation kind succeeded in every healthy phase": _kinds_succeeded,

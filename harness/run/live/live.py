@@ -349,7 +349,7 @@ class LiveRun:
         for line in left_out_lines(workload.left_out, workload.places):
             self._note(line)
         with suppress(RecordingFailed):
-            self.account.stopped(stuck)
+            self.account.stopped(stuck, workload.by_followers())
 
     def read_back(self) -> None:
         if self.workload is None or self.deaths is None:

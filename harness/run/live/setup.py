@@ -83,6 +83,8 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         concurrency=spec.workload.concurrency,
         reads=spec.workload.reads,
         isolation=spec.workload.isolation,
+        rack=spec.workload.client.rack,
+        reset=spec.workload.reset,
         rewinds=spec.workload.rewinds,
         nodes={str(node.node_id): node.host.name for node in system.nodes},
         expected=spec.contract.expected,

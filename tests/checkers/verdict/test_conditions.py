@@ -16,6 +16,7 @@ from wrackline.checkers.inputs import phases
 from wrackline.checkers.inputs.course import Course, Trouble
 from wrackline.checkers.inputs.final_reads import FinalRead
 from wrackline.checkers.inputs.runs import Fault, Phase, Run, load_run
+from wrackline.checkers.verdict.conditions.conditions import conditions
 from wrackline.checkers.verdict.measures.metrics import Figures, Written
 from wrackline.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 
@@ -335,3 +336,13 @@ def test_every_partition_needs_acknowledgements_of_its_own() -> None:
     figures.written[other, 1] = Written(50, 0)
     [condition] = unmet(run, figures)
     assert condition.detail == "nothing was acknowledged in log-1 before the first fault"
+
+
+def test_clients_in_a_rack_must_have_been_answered_by_followers() -> None:
+    run = good_run(rack="a")
+    [condition] = unmet(run)
+    assert condition.name == "followers answered clients in a rack"
+    assert "is replica.selector.class set?" in condition.detail
+    run.course.by_followers = {"log-0": 12}
+    assert unmet(run) == []
+    assert condition not in conditions(good_run(), good_figures(good_run()))

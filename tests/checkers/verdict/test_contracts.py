@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.checkers.histories import NODES, TOPIC, info
@@ -44,6 +45,28 @@ def damaged(host: str, at_s: float, files: dict[str, int] | None = None, name: s
     fault = Fault(name, "bit-flip", (host,), "", ns, ns, ns, ns, True, "", "", (host,))
     fault.damaged = {host: files or {}}
     return fault
+
+
+def killed(*hosts: str) -> Run:
+    """Each of these hosts had its node killed, a second after the other."""
+    made = run()
+    for number, host in enumerate(hosts):
+        ns = (10 + number) * 1_000_000_000
+        made.faults.append(Fault(f"k{number}", "kill", (host,), "", ns, ns, ns, ns, True))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("hosts", "at_s", "meaning"),
+    [((), 20, V), (("n1", "n2"), 20, V), (("n1", "n2", "n3"), 20, A), (("n1", "n2", "n3"), 11, V)],
+)
+def test_a_deletion_lasts_until_every_replica_was_killed(
+    hosts: tuple[str, ...], at_s: int, meaning: Meaning
+) -> None:
+    rule = contract_for(killed(*hosts), anomalies()).rule("lost-deletion", PLACE)
+    at = np.array([at_s * 1_000_000_000])
+    [number] = rule.rulings(at, at, np.zeros(1, dtype=bool)).tolist()
+    assert rule.numbered(number).meaning is meaning
 
 
 def busy(**changes: Any) -> Run:
@@ -131,6 +154,7 @@ LOSS = ("lost-write", "vanished-read", "lost-committed")
 OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
 OFFSETS = ("inconsistent-offset", "wrong-offset")
 CONSUMERS = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
+DELETIONS = ("lost-deletion",)
 IDEMPOTENCE = ("duplicate", "session-order", "batch-order")
 READS = ("stale-read", "watermark-regression", "not-linearizable")
 ISOLATION = ("write-cycle", "write-read-cycle")
@@ -141,7 +165,7 @@ def these(names: Sequence[str], of: Meaning) -> dict[str, Meaning]:
     return dict.fromkeys(names, of)
 
 
-USUAL = these((*ALWAYS, *LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, "under-replicated"), V) | these(
+USUAL = these((*ALWAYS, *LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *DELETIONS, "under-replicated"), V) | these(
     (
         *(*IDEMPOTENCE, *READS, *ISOLATION, *COMMITTED),
         *("torn-transaction", "unprocessed-input", "deposed-answer"),
@@ -164,7 +188,7 @@ TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
     "acks-all-unclean": (
         busy(unclean_election=True),
         None,
-        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS), A),
+        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *DELETIONS), A),
     ),
     "acks-0": (busy(acks="0"), None, these((*LOSS, *OBJECTS), NA) | these(OFFSETS, A)),
     "acks-1": (busy(acks="1"), None, these((*LOSS, *OBJECTS, *OFFSETS), A)),
@@ -198,7 +222,7 @@ TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
     "a fault changed files": (
         with_faults(busy(), damaged("n1", 10, {"broker/log-0/00.log": 1})),
         None,
-        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *INTACT_FILES), A),
+        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *INTACT_FILES, *DELETIONS), A),
     ),
 }
 """A configuration, the contract that is asked for with it, and what is not as usual."""

@@ -67,6 +67,15 @@ def test_a_setting_that_deletes_nothing_in_that_time_explains_nothing(setting: d
     assert missing(begun_at(60, **setting)) == [NOBODY]
 
 
+def test_what_clients_asked_to_delete_explains_a_deletion_up_to_there() -> None:
+    run = begun_at(60)
+    run.asked_deletions[PLACE] = 60
+    told = "log-0 below offset 60 (DeleteRecords of the clients, up to 60)"
+    assert f"deleted, and not judged as lost: {told}" in decided(run)["reasons"]
+    run.asked_deletions[PLACE] = 59
+    assert missing(run) == [NOBODY]
+
+
 def test_one_replica_alone_may_have_lost_its_beginning() -> None:
     run = good_run()
     run.replicas[PLACE]["n2"] = ReplicaRead(40, 100, 100, True, True)

@@ -120,6 +120,14 @@ def test_nothing_is_asked_of_a_system_that_has_written_nothing_down(tmp_path: Pa
     assert invariants_of(tmp_path, INFO) is None
 
 
+def test_deleted_records_have_no_epochs(tmp_path: Path) -> None:
+    """A cache of epochs begins where the log does, and the file with the log start may be a minute old."""
+    trimmed = [*replica("n1", [[0, 2]], (5, 6, 7, 8)), *replica("n2", [[0, 2]], (5, 6, 7, 8))]
+    assert section_of(tmp_path / "nobody deleted", CHANGES, *trimmed)["broken"] != []
+    drained = Event(9, Type.OK, "drain", "log", 0, 2, high_watermark=4, extra={"complete": True})
+    assert section_of(tmp_path / "deleted", CHANGES, drained, *trimmed)["broken"] == []
+
+
 # --- the controller quorum ----------------------------------------------------------------------------------
 
 A, B, C = Voter(1, "a"), Voter(2, "b"), Voter(3, "c")

@@ -16,7 +16,7 @@ from wrackline.fleets.base import Host
 from wrackline.kafka_client.model import Setting
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.jvm.property_file import text
-from wrackline.systems.kafka.properties import properties, properties_of
+from wrackline.systems.kafka.properties import OURS, properties, properties_of
 from wrackline.systems.kafka.releases import artifacts, parsed
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -55,6 +55,14 @@ def test_in_a_quorum_that_changes_voters_are_found_by_asking() -> None:
     assert controller["controller.quorum.auto.join.enable"] == "true"
     assert "controller.quorum.auto.join.enable" not in broker, "a broker does not start with it"
     assert nodes.voter_list() == ["101@198.18.0.21:9093"], "the spare votes later"
+
+
+def test_a_broker_has_the_rack_of_its_host_and_a_controller_none() -> None:
+    nodes = nodes_on(Listening(), brokers=("n1", "n2"), controllers=("c1",), one_id=True)
+    racks = [properties("4.4.0", nodes, node, {}, rack="a").get("broker.rack") for node in nodes.all]
+    assert racks == ["a", "a", None]
+    assert "broker.rack" not in properties("4.4.0", nodes, nodes.all[0], {})
+    assert OURS["broker.rack"] == "give it as system.racks, host by host"
 
 
 def test_a_combined_node_has_one_id() -> None:

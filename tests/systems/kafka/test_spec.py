@@ -65,6 +65,7 @@ def test_a_wait_that_is_given_leaves_the_others_as_kafka_needs_them() -> None:
             "auto.join.enable needs Kafka 4.2.0 or newer",
         ),
         (f"nemesis.schedule=[{AT}, fault: remove-controller}}]", "its quorum is static"),
+        ("system.racks={n9: a}", "system.racks: there is no host n9; there are n1"),
     ],
 )
 def test_what_is_wrong_is_one_line(setting: str, said: str) -> None:

@@ -219,6 +219,10 @@ def idempotent_producers_are_acknowledged(system: KafkaSystem, tmp_path: Path) -
         ("kafka-share", []),
         ("kafka-idempotent", []),
         ("kafka-compact", []),
+        ("kafka-txn-compact", []),
+        ("kafka-retention", []),
+        ("kafka-racks", []),
+        ("kafka-racks", ["workload.client.library=java"]),
     ],
 )
 @pytest.mark.timeout(960)

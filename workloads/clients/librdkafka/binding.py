@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import confluent_kafka
+import confluent_kafka.admin
 
 from wrackline.workloads.clients.base import Unavailable
 from wrackline.workloads.clients.store import ClientStore
@@ -41,7 +42,8 @@ def _load(folder: Path) -> ModuleType:
     sys.path.insert(0, str(folder))
     try:
         importlib.invalidate_caches()
-        return importlib.import_module(_NAME)
+        importlib.import_module(f"{_NAME}.admin")
+        return sys.modules[_NAME]
     except ImportError as error:
         raise Unavailable(f"{folder} cannot be loaded by Python {sys.version.split()[0]}: {error}") from error
     finally:

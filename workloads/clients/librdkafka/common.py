@@ -12,6 +12,7 @@ import orjson
 from confluent_kafka import KafkaError
 
 from wrackline.workloads.clients.base import ClientError, RefusedSetting, Settings
+from wrackline.workloads.clients.librdkafka.binding import binding
 
 log = logging.getLogger("wrackline.client")
 
@@ -67,7 +68,7 @@ def made(kafka: ModuleType, kind: str, bootstrap: str, settings: Settings, own: 
     client = {"bootstrap.servers": bootstrap, "socket.timeout.ms": settings.client.socket_timeout_ms}
     try:
         return getattr(kafka, kind)({**_COMMON, **client, "logger": log, **own, **settings.client.librdkafka})
-    except kafka.KafkaException as error:
+    except binding(settings.client.version).KafkaException as error:
         raise RefusedSetting(" ".join(error.args[0].str().split())) from error
 
 

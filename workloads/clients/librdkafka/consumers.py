@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import orjson
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
 from wrackline.workloads.clients.base import (
@@ -14,7 +15,7 @@ from wrackline.workloads.clients.base import (
 )
 from wrackline.workloads.clients.librdkafka.binding import binding
 from wrackline.workloads.clients.librdkafka.common import Coordinator, Health, error_of, in_our_words, made
-from wrackline.workloads.payload import NO_TIMESTAMP
+from wrackline.workloads.payload import HEADER, NO_TIMESTAMP
 
 POSITION_LOST = frozenset(
     {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION}
@@ -31,8 +32,14 @@ def _present(number: int | None) -> int:
     return -1 if number is None else number
 
 
-def _asking(coordinator: Coordinator) -> dict[str, Any]:
-    return {"stats_cb": coordinator, "statistics.interval.ms": Coordinator.EVERY_MS}
+def _with_statistics(*readers: Callable[[str], None]) -> dict[str, Any]:
+    """The settings of a client whose statistics somebody reads."""
+
+    def read(text: str) -> None:
+        for reader in readers:
+            reader(text)
+
+    return {"stats_cb": read, "statistics.interval.ms": Coordinator.EVERY_MS} if readers else {}
 
 
 def _timestamp(message: Message) -> int:
@@ -48,8 +55,16 @@ def _fetched(message: Message) -> Fetched:
         _present(message.leader_epoch()),
         _timestamp(message),
         message.key(),
-        message.value(),
+        _value(message),
     )
+
+
+def _value(message: Message) -> bytes | None:
+    value: bytes | None = message.value()
+    if value is not None:
+        return value
+    headers: Any = message.headers() or ()
+    return next((one for name, one in headers if name == HEADER), None)
 
 
 class RdkafkaConsumer:
@@ -63,6 +78,7 @@ class RdkafkaConsumer:
         tell_end: bool = False,
         isolation: str | None = None,
         group: str = "",
+        reset: str = "",
         **own: Any,
     ) -> None:
         self._client = settings.client
@@ -73,16 +89,21 @@ class RdkafkaConsumer:
             "group.id": group or NO_GROUP,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
+            "auto.offset.reset": reset or "error",
             "isolation.level": self._isolation,
             "fetch.wait.max.ms": self._client.fetch_wait_max_ms,
             "fetch.error.backoff.ms": 100,
             "check.crcs": True,
             "enable.partition.eof": tell_end,
             "error_cb": self._health,
-            **(_asking(self._coordinator) if group else {}),
             **own,
         }
+        self._followers: dict[int, int] = {}
+        readers: list[Callable[[str], None]] = [self._coordinator] if group else []
+        if self._client.rack and not tell_end:
+            given["client.rack"] = self._client.rack
+            readers.append(self._take_statistics)
+        given |= _with_statistics(*readers)
         self._kafka = binding(self._client.version)
         self._handle = made(self._kafka, "Consumer", bootstrap, settings, given)
 
@@ -116,8 +137,17 @@ class RdkafkaConsumer:
         if error is None and not records and self._health.all_down:
             error = KafkaError(KafkaError._ALL_BROKERS_DOWN)
         if error is None:
-            return Polled(records, None, False, ended)
+            return Polled(records, None, False, ended, self._followers)
         return Polled(records, error.name(), error.code() in POSITION_LOST, ended)
+
+    def _take_statistics(self, text: str) -> None:
+        """Notes from which broker each partition is fetched, where that is not its leader."""
+        self._followers = {
+            partition["partition"]: partition["broker"]
+            for topic in orjson.loads(text)["topics"].values()
+            for partition in topic["partitions"].values()
+            if partition["broker"] >= 0 and partition["broker"] != partition["leader"]
+        }
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
         with in_our_words(self._kafka):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from wrackline.workloads.clients.base import ClientError, GroupSettings, Settings
+from wrackline.workloads.clients.librdkafka.admin import RdkafkaAdmin
 from wrackline.workloads.clients.librdkafka.binding import binding
 from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.clients.librdkafka.members import RdkafkaMember
@@ -48,7 +49,7 @@ class Librdkafka:
         if self._version and ClientStore(package=LIBRDKAFKA).find(self._version) is None:
             return
         self.producer("", settings).close()
-        self.consumer("", settings).close()
+        self.consumer("", settings, reset=settings.reset).close()
 
     def prepare(self, say: Callable[[str], None]) -> None:
         if self._version:
@@ -71,8 +72,14 @@ class Librdkafka:
         tell_end: bool = False,
         isolation: str | None = None,
         group: str = "",
+        reset: str = "",
     ) -> RdkafkaConsumer:
-        return RdkafkaConsumer(bootstrap, settings, tell_end=tell_end, isolation=isolation, group=group)
+        return RdkafkaConsumer(
+            bootstrap, settings, tell_end=tell_end, isolation=isolation, group=group, reset=reset
+        )
+
+    def admin(self, bootstrap: str, settings: Settings) -> RdkafkaAdmin:
+        return RdkafkaAdmin(bootstrap, settings)
 
     def member(self, bootstrap: str, settings: Settings, group: GroupSettings) -> RdkafkaMember:
         return RdkafkaMember(bootstrap, settings, group)

@@ -22,7 +22,6 @@ _METADATA = b"CGMDv2:"
 class RdkafkaMember(RdkafkaConsumer):
     def __init__(self, bootstrap: str, settings: Settings, group: GroupSettings) -> None:
         own: dict[str, Any] = {
-            "auto.offset.reset": "earliest",
             "group.protocol": group.protocol,
             "max.poll.interval.ms": max(NEVER_LATE_MS, group.session_timeout_ms),
             "on_commit": self._on_commit,
@@ -37,7 +36,7 @@ class RdkafkaMember(RdkafkaConsumer):
             own["heartbeat.interval.ms"] = group.heartbeat_ms
         self._listener: Listener | None = None
         self._incremental = group.protocol == "consumer" or group.assignor.startswith("cooperative")
-        super().__init__(bootstrap, settings, group=group.group, **own)
+        super().__init__(bootstrap, settings, group=group.group, reset=settings.reset, **own)
 
     def subscribe(self, topic: str, listener: Listener) -> None:
         self._listener = listener

@@ -15,6 +15,7 @@ from wrackline.workloads.clients.librdkafka.common import Health, in_our_words, 
 from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.clients.outcomes import Outcome
 from wrackline.workloads.clients.pending import Pending, ProducerOfOperations
+from wrackline.workloads.payload import HEADER
 
 
 class RdkafkaProducer(ProducerOfOperations):
@@ -51,11 +52,12 @@ class RdkafkaProducer(ProducerOfOperations):
             try:
                 self._handle.produce(
                     topic,
-                    record.payload,
+                    None if record.is_tombstone else record.payload,
                     record.key,
                     record.partition,
                     on_delivery=self._reporter(pending, place),
                     timestamp=record.timestamp_ms,
+                    headers=[(HEADER, record.payload)] if record.is_tombstone else None,
                 )
             except BufferError:
                 pending.settle(place, Outcome(FAILED, "_QUEUE_FULL"))
@@ -87,6 +89,9 @@ class RdkafkaProducer(ProducerOfOperations):
 
     def close(self) -> None:
         self._handle.purge()
+        if not hasattr(self._handle, "close"):  # before confluent-kafka 2.12
+            del self._handle
+            return
         try:
             self._handle.close()
         except self._kafka.KafkaException as fatal:  # told once more what broke it
