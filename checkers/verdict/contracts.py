@@ -432,9 +432,14 @@ class Contract:
         forgot = "log starts are written to disk once a minute, and every replica may have lost it"
         behind = "a replica that is elected uncleanly may have an earlier log start"
         grounds = self._grounds
+        elected = [
+            *grounds.elections_that_may_be_unclean(place),
+            *grounds.faults_without_known_leader(place),
+            *grounds.records_of_several_leaders(place),
+        ]
         happened = {
             forgot: grounds.kills_of_all(place),
-            behind: grounds.elections_that_may_be_unclean(place) if not self.terms.keeps_committed else [],
+            behind: [] if self.terms.keeps_committed else elected,
         }
         return Rule(_forbidden(why), Excuses.of({**happened, **self._damages(place)}))
 

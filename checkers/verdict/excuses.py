@@ -212,17 +212,21 @@ class Grounds:
 
     @_in_each
     def kills_of_all(self, place: Place) -> list[Excuse]:
-        """From when the processes of all replicas had ended without a shutdown: the last of these kills."""
+        """The last time after which the process of every replica was killed, or lost its power."""
         replicas = {self.run.host(node) for node in self.run.assignment.get(place, ())}
         kills = [one for one in self.run.faults if one.name.startswith(ENDING)]
-        result, ended = [], set[str]()
-        for fault in sorted(kills, key=lambda one: one.struck_ns):
-            ended |= set(fault.targets)
-            if replicas and replicas <= ended:
-                at = fault.struck_ns
-                text = f"fault {fault.id} ({fault.title}) was the last to kill one of them, at {seconds(at)}"
-                result.append(Excuse(at, NEVER, text))
-        return result
+        last = {
+            host: one.struck_ns
+            for one in sorted(kills, key=lambda one: one.struck_ns)
+            for host in one.targets
+        }
+        if not replicas or not replicas <= last.keys():
+            return []
+        at = min(last[host] for host in replicas)
+        text = (
+            f"the processes of {listed(sorted(replicas))} were killed, all of them at {seconds(at)} or later"
+        )
+        return [Excuse(at, at, text)]
 
     def damages(self, place: Place | None) -> list[Excuse]:
         """Faults that changed bytes of the partition's files where they lay."""

@@ -13,6 +13,7 @@ from tests.checkers.histories import NODES, TOPIC, info
 from wrackline.checkers.checks.registry import anomalies
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.inputs.runs import Fault, Run, Sample, Stall
+from wrackline.checkers.inputs.table import NEVER
 from wrackline.checkers.verdict.anomaly import Anomaly, Family, Promise
 from wrackline.checkers.verdict.contracts import (
     Contract,
@@ -58,14 +59,14 @@ def killed(*hosts: str) -> Run:
 
 @pytest.mark.parametrize(
     ("hosts", "at_s", "meaning"),
-    [((), 20, V), (("n1", "n2"), 20, V), (("n1", "n2", "n3"), 20, A), (("n1", "n2", "n3"), 11, V)],
+    [((), 5, V), (("n1", "n2"), 5, V), (("n1", "n2", "n3"), 5, A), (("n1", "n2", "n3"), 11, V)],
 )
-def test_a_deletion_lasts_until_every_replica_was_killed(
+def test_a_deletion_lasts_until_every_replica_was_killed_after_it(
     hosts: tuple[str, ...], at_s: int, meaning: Meaning
 ) -> None:
     rule = contract_for(killed(*hosts), anomalies()).rule("lost-deletion", PLACE)
-    at = np.array([at_s * 1_000_000_000])
-    [number] = rule.rulings(at, at, np.zeros(1, dtype=bool)).tolist()
+    since = np.array([at_s * 1_000_000_000])
+    [number] = rule.rulings(since, np.array([NEVER]), np.zeros(1, dtype=bool)).tolist()
     assert rule.numbered(number).meaning is meaning
 
 

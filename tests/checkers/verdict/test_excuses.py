@@ -83,6 +83,7 @@ REASONS: dict[str, Callable[[Run, float], None]] = {
     ),
     "smaller ISR": lambda of, at_s: of.changes.append(state(at_s, 1, 0, (1, 2))),
     "kill": lambda of, at_s: struck(of, at_s, "kill", "n3"),
+    "kill of all": lambda of, at_s: struck(of, at_s, "kill", "n1", "n2", "n3"),
     "the leader lost bytes": lambda of, at_s: lost(of, at_s, "n1"),
     "a follower lost bytes": lambda of, at_s: lost(of, at_s, "n2"),
     "two lost bytes": lambda of, at_s: lost(of, at_s, "n2", "n3"),
@@ -90,7 +91,7 @@ REASONS: dict[str, Callable[[Run, float], None]] = {
     "a node was down": absent,
 }
 FAULTS = {
-    *("kill", "the leader lost bytes", "a follower lost bytes"),
+    *("kill", "kill of all", "the leader lost bytes", "a follower lost bytes"),
     *("two lost bytes", "changed files"),
 }
 ELECTIONS = {"another leader", "unclean election"}
@@ -136,6 +137,8 @@ ALLOWANCES = [
     Allowance("duplicate", {"idempotence": True}, set(), needs_leader=False),
     Allowance("precommitted-read", {"isolation": "read_committed"}, set(), needs_leader=False),
     Allowance("lost-on-replica", {}, {"changed files"}, open=True, needs_leader=False),
+    Allowance("lost-deletion", {}, {"kill of all", "changed files"}, open=True, needs_leader=False),
+    Allowance("lost-deletion", UNCLEAN, {"kill of all", "unclean election", "changed files"}, open=True),
     Allowance("phantom", {}, set(), needs_leader=False),
     Allowance("aborted-read", {}, set(), needs_leader=False),
     Allowance("under-replicated", {}, {"a node was down"}, needs_leader=False),

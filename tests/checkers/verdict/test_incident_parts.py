@@ -94,7 +94,7 @@ def test_too_many_holes_part_nothing_from_there_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "after"),
     [
-        (("lost-write", "vanished-read", "lost-committed"), 2),
+        (("lost-write", "vanished-read", "lost-committed", "lost-tombstone", "excess-deletion"), 2),
         (("inconsistent-offset", "stale-read", "stale-end", "watermark-regression", "not-linearizable"), 1),
     ],
 )
