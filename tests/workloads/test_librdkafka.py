@@ -4,9 +4,11 @@ reason."""
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from pydantic import ValidationError
 from wrackline.workloads.clients.base import ClientError, Outgoing, RefusedSetting, Unavailable
 from wrackline.workloads.clients.libraries import make_library
 from wrackline.workloads.clients.librdkafka.binding import _loaded
+from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.clients.properties import ALLOWED, refusal
 from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.clients.store import CLIENT, VARIABLE, ClientStore
@@ -175,3 +178,30 @@ def test_a_version_is_fetched_from_pypi(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_what_is_allowed_reaches_the_client() -> None:
     assert ClientSettings(librdkafka={"batch.size": 100, "debug": "broker"}).librdkafka["batch.size"] == 100
+
+
+def test_of_a_consumer_in_a_rack_the_statistics_say_which_follower_it_reads_from(mock_cluster: str) -> None:
+    settings = LogSpec(client=ClientSettings(rack="a"))
+    consumer = RdkafkaConsumer(mock_cluster, settings)
+    partitions = {
+        "0": {"partition": 0, "broker": 2, "leader": 1},
+        "1": {"partition": 1, "broker": 3, "leader": 3},
+        "-1": {"partition": -1, "broker": -1, "leader": 1},
+    }
+    assert consumer.poll(timeout_s=0).followers == {}
+    consumer._take_statistics(json.dumps({"topics": {"log": {"partitions": partitions}}}))
+    assert consumer.poll(timeout_s=0).followers == {0: 2}
+    consumer.close()
+
+
+def test_statistics_of_a_consumer_in_a_rack_are_read(mock_cluster: str) -> None:
+    """The mock cluster has leaders alone: what comes is read, and says of no follower."""
+    consumer = RdkafkaConsumer(mock_cluster, LogSpec(client=ClientSettings(rack="a")))
+    consumer.assign("log", {0: 0})
+    follower = {"partitions": {"0": {"partition": 0, "broker": 2, "leader": 1}}}
+    consumer._take_statistics(json.dumps({"topics": {"log": follower}}))
+    deadline = time.monotonic() + 30
+    while (polled := consumer.poll(timeout_s=0.2)).followers and time.monotonic() < deadline:
+        pass
+    assert polled.followers == {}
+    consumer.close()
