@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kio.schema.describe_producers.v0 import DescribeProducersRequest, DescribeProducersResponse
 from kio.schema.describe_producers.v0.request import TopicRequest
-from kio.schema.describe_transactions.v0 import DescribeTransactionsRequest, DescribeTransactionsResponse
+from kio.schema.describe_transactions.v0 import DescribeTransactionsRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v2 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v2.request import ListOffsetsPartition, ListOffsetsTopic
@@ -25,6 +25,7 @@ from kio.static.primitive import i8, i32, i64
 
 from wrackline.kafka_client.connection import LATEST, Connection, by_topic
 from wrackline.kafka_client.model import Place
+from wrackline.kafka_client.own_schemas import DescribeTransactionsResponse
 from wrackline.kafka_client.transport import Rejected
 
 LIST_OFFSETS, OFFSET_FETCH, LIST_REASSIGNMENTS = 2, 9, 46

@@ -54,6 +54,10 @@ class HungUp(NoAnswer):
     """The broker closed the connection instead of an answer."""
 
 
+class Unreadable(ProtocolError):
+    """There is an answer, and we cannot read it: it says nothing about the broker."""
+
+
 class Rejected(ProtocolError):
     """The answer is an error code."""
 
@@ -118,7 +122,7 @@ class Transport:
             response, _ = entity_reader(answer)(body, at)
         except (SerialError, ValueError, KeyError, IndexError, OverflowError) as error:
             self.close()
-            raise ProtocolError(f"{name} to {self.address}: malformed answer: {error}") from error
+            raise Unreadable(f"{name} to {self.address}: malformed answer: {error}") from error
         return response
 
     def _frame(self, payload: RequestPayload) -> bytes:

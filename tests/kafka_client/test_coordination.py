@@ -3,11 +3,16 @@ coordinators. Apache Kafka is asked in tests/harness/run/liveness/test_on_hosts.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
+import struct
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, get_args
 
 import pytest
-from kio.schema.describe_transactions.v0.response import DescribeTransactionsResponse, TransactionState
+from kio.schema.describe_producers.v0.response import DescribeProducersResponse
+from kio.schema.describe_transactions.v0 import response as kio_schemas
 from kio.schema.errors import ErrorCode
 from kio.schema.offset_fetch.v5.response import (
     OffsetFetchResponse,
@@ -15,13 +20,18 @@ from kio.schema.offset_fetch.v5.response import (
     OffsetFetchResponseTopic,
 )
 from kio.schema.types import ProducerId, TopicName, TransactionalId
+from kio.serial import entity_reader
+from kio.serial.errors import SerialError
+from kio.static.constants import EntityType
 from kio.static.primitive import TZAware, i16, i32, i64
 
 from tests.broker.clients.logs import produce
 from tests.broker.clients.loopback import Cluster, wait_for
+from wrackline import kafka_client
 from wrackline.kafka_client import coordination
 from wrackline.kafka_client.connection import Connection, duration
 from wrackline.kafka_client.model import TopicSpec
+from wrackline.kafka_client.own_schemas import DescribedTransaction, DescribeTransactionsResponse
 from wrackline.kafka_client.transport import Rejected
 
 
@@ -64,12 +74,12 @@ class Answer:
 
 
 def described(error: ErrorCode) -> Any:
-    state = TransactionState(
+    state = DescribedTransaction(
         error_code=error,
         transactional_id=TransactionalId("x"),
         transaction_state="PrepareCommit",
         transaction_timeout=duration(5),
-        transaction_start_time=TZAware.parse(datetime.fromtimestamp(0, UTC)),
+        transaction_start_time=i64(0),
         producer_id=ProducerId(12),
         producer_epoch=i16(3),
         topics=(),
@@ -104,3 +114,73 @@ def test_an_error_of_a_group_or_of_its_partition_is_no_offset(whole: bool) -> No
     assert coordination.fetch_committed(answer(ErrorCode.none), "g", ("log", 0)) == 7
     with pytest.raises(Rejected, match="coordinator_load_in_progress"):
         coordination.fetch_committed(answer(ErrorCode.coordinator_load_in_progress), "g", ("log", 0))
+
+
+class Octets:
+    """A connection whose answers have this body."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self._body = b"".join(parts)
+
+    def request(self, _: Any, answer: type[Any]) -> Any:
+        response, end = entity_reader(answer)(self._body, 0)
+        assert end == len(self._body)
+        return response
+
+
+NO_TRANSACTION = (
+    struct.pack(">i", 0),  # throttled
+    b"\x02" + b"\0\0" + b"\x02x" + b"\x0fCompleteCommit",
+    struct.pack(">iqqh", 5_000, -1, 12, 3),  # time-out, start, producer, epoch
+    b"\x01\0" + b"\0",
+)
+"""How Apache Kafka describes a transactional id without an open transaction."""
+
+
+def test_a_transaction_that_has_not_begun_has_no_start() -> None:
+    one = coordination.transaction(Octets(*NO_TRANSACTION), "x")  # type: ignore[arg-type]
+    assert one == coordination.TransactionState("x", 12, 3, "CompleteCommit", 5.0)
+    with pytest.raises(SerialError, match="negative timestamp"):
+        Octets(*NO_TRANSACTION).request(None, kio_schemas.DescribeTransactionsResponse)
+
+
+def test_a_producer_may_have_nothing_but_its_id_and_an_open_transaction() -> None:
+    producers = (
+        struct.pack(">qiiqiq", 12, -1, -1, -1, -1, 5) + b"\0",
+        struct.pack(">qiiqiq", 13, 0, -1, -1, -1, -1) + b"\0",
+    )
+    answer = Octets(
+        struct.pack(">i", 0),
+        b"\x02" + b"\x04log",
+        b"\x02" + struct.pack(">ih", 0, 0) + b"\0",
+        b"\x03" + b"".join(producers),
+        b"\0" * 3,
+    )
+    assert coordination.open_producers(answer, [("log", 0)]) == {  # type: ignore[arg-type]
+        ("log", 0): [coordination.OpenProducer(12, -1, 5)]
+    }
+
+
+def times(entity: Any) -> Iterator[str]:
+    """The fields of a schema that refuse -1, which is Kafka's word for no time."""
+    for one in fields(entity):
+        if one.type is TZAware:
+            yield f"{entity.__module__}.{entity.__name__}.{one.name}"
+        for inner in (one.type, *get_args(one.type)):
+            if is_dataclass(inner):
+                yield from times(inner)
+
+
+def test_no_answer_that_the_client_reads_has_a_time_that_cannot_be_none() -> None:
+    modules = [
+        import_module(f"{kafka_client.__name__}.{one.name}") for one in iter_modules(kafka_client.__path__)
+    ]
+    answers = {
+        one
+        for module in modules
+        for one in vars(module).values()
+        if isinstance(one, type) and getattr(one, "__type__", None) is EntityType.response
+    }
+    assert {DescribeProducersResponse, DescribeTransactionsResponse} < answers
+    assert list(times(kio_schemas.DescribeTransactionsResponse)), "kio needs no mending any more"
+    assert [line for one in answers for line in times(one)] == []

@@ -25,7 +25,7 @@ from tests.broker.clients.loopback import START_S, wait_for
 from tests.broker.clients.loopback import Cluster as RealCluster
 from wrackline.fleets.base import Host, PowerSwitch, Remote
 from wrackline.kafka_client.connection import Connection
-from wrackline.kafka_client.transport import NoAnswer, ProtocolError
+from wrackline.kafka_client.transport import NoAnswer, ProtocolError, Unreadable
 from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, named_by_most
 
@@ -227,6 +227,7 @@ def test_an_answer_that_is_none_is_told_with_address_and_request(answer: Answere
         ):
             connection.metadata()
         assert str(broker.port) in str(trouble.value)
+        assert isinstance(trouble.value, Unreadable) == ("malformed" in what)
     finally:
         broker.close()
 
