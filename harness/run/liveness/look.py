@@ -1,5 +1,6 @@
 """One look at the cluster: what several promises ask of it is asked once. Every question raises
-ProtocolError, DeployError or FleetError where nobody answers."""
+ProtocolError, DeployError or FleetError where nobody answers, and CannotTell where we cannot read the
+answer."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from wrackline.fleets.base import FleetError
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.coordination import LIST_REASSIGNMENTS, knows
 from wrackline.kafka_client.model import Reassignment
-from wrackline.kafka_client.transport import ProtocolError
+from wrackline.kafka_client.transport import ProtocolError, Unreadable
 from wrackline.systems.base import (
     ClusterState,
     DeployError,
@@ -31,6 +32,11 @@ ASK_S = 2.0
 """How long a broker may take over a question."""
 
 T = TypeVar("T")
+
+
+class CannotTell(Exception):
+    """A broker answers, and we cannot read it. None of ``NO_ANSWER``: it is no silence of the cluster, and no
+    promise may take it for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +135,14 @@ class Look:
     # --- questions ----------------------------------------------------------------------------------------
 
     def ask(self, node: Node, question: Callable[[Connection], T]) -> T:
-        """Asks one broker."""
+        """Asks one broker. Raises CannotTell, and at once also from ``ask_any``."""
         if not isinstance(self.system, Reachable):
             raise DeployError(f"{node.host.name}: brokers of {self.system.name} cannot be asked one by one")
-        with self.system.connect(node, timeout_s=ASK_S) as connection:
-            return question(connection)
+        try:
+            with self.system.connect(node, timeout_s=ASK_S) as connection:
+                return question(connection)
+        except Unreadable as error:
+            raise CannotTell(f"{node.host.name}: {error}") from error
 
     def ask_any(self, question: Callable[[Connection], T]) -> T:
         """Asks one broker after another, until one answers."""

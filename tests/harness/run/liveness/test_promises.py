@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +15,12 @@ from wrackline.checkers.checks.registry import checks
 from wrackline.checkers.verdict.anomaly import Family
 from wrackline.fleets.base import Host
 from wrackline.harness.run.liveness import promises
-from wrackline.harness.run.liveness.look import Look, Subjects
+from wrackline.harness.run.liveness.look import CannotTell, Look, Subjects
 from wrackline.harness.run.liveness.promises import PROMISES, Stall
 from wrackline.harness.specification.sections import LivenessSpec
 from wrackline.kafka_client.coordination import OpenProducer, TransactionState
 from wrackline.kafka_client.model import ClusterState, PartitionState, Reassignment
-from wrackline.kafka_client.transport import ProtocolError, Rejected
+from wrackline.kafka_client.transport import ProtocolError, Rejected, Unreadable
 from wrackline.systems.base import Node
 from wrackline.workloads.log.tally import Tries
 
@@ -45,6 +46,16 @@ class Answers:
     """Last stable offset and high watermark."""
     producers: Sequence[OpenProducer] = ()
     names: Mapping[int, str] = field(default_factory=dict)
+    unreadable: str = ""
+    """The question whose answer we cannot read."""
+    unread: int = 0
+    """How often it was asked."""
+
+    def question(self, name: str) -> None:
+        """Every question comes here before its answer."""
+        if name == self.unreadable:
+            self.unread += 1
+            raise Unreadable(f"{name}: malformed answer")
 
 
 class Asked:
@@ -63,14 +74,17 @@ class Asked:
         pass
 
     def api_versions(self) -> dict[int, tuple[int, int]]:
+        self._answers.question("api_versions")
         return dict.fromkeys(range(80), (0, 9))
 
     def list_reassignments(self, *, timeout_s: float) -> Sequence[Reassignment]:
         del timeout_s
+        self._answers.question("list_reassignments")
         return self._answers.reassignments
 
     def find_coordinator(self, kind: str, name: str) -> int:
         del kind, name
+        self._answers.question("find_coordinator")
         if isinstance(self._answers.coordinator, ErrorCode):
             raise Rejected("FindCoordinator", self._answers.coordinator)
         return self._answers.coordinator
@@ -115,17 +129,23 @@ def stalls(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Stall]]:
         since_s: float = 0.0,
         tries: Mapping[Any, Tries] = TALLY,
     ) -> list[Stall]:
+        def patch(question: str, answer: Callable[..., Any]) -> None:
+            def asked(*args: Any, **options: Any) -> Any:
+                answers.question(question)
+                return answer(*args, **options)
+
+            monkeypatch.setattr(promises.coordination, question, asked)
+
         def fetch(_: object, group: str, __: object) -> int:
             if answers.group is not None:
                 raise Rejected(f"OffsetFetch({group})", answers.group)
             return 5
 
-        of = promises.coordination
-        monkeypatch.setattr(of, "fetch_committed", fetch)
-        monkeypatch.setattr(of, "transaction", lambda *_: answers.transaction)
-        monkeypatch.setattr(of, "open_producers", lambda *_: {PLACE: answers.producers})
-        monkeypatch.setattr(of, "transactions_of", lambda *_: answers.names)
-        monkeypatch.setattr(of, "end_offsets", lambda *_, committed: {PLACE: answers.ends[not committed]})
+        patch("fetch_committed", fetch)
+        patch("transaction", lambda *_: answers.transaction)
+        patch("open_producers", lambda *_: {PLACE: answers.producers})
+        patch("transactions_of", lambda *_: answers.names)
+        patch("end_offsets", lambda *_, committed: {PLACE: answers.ends[not committed]})
         subjects = Subjects([PLACE], ["g"], ["x"], unclean, by_hand, lambda: tries)
         # long ago, unless a test says otherwise: no time-out excuses anything
         look = Look(
@@ -258,6 +278,35 @@ def test_the_cluster_cannot_help_it(
 @pytest.mark.parametrize(("name", "answers"), KEPT)
 def test_it_moves(stalls: Callable[..., list[Stall]], name: str, answers: dict[str, Any]) -> None:
     assert stalls(name, Answers(**answers)) == []
+
+
+QUESTIONS: dict[str, set[str]] = {
+    "endless-reassignment": {"api_versions", "list_reassignments"},
+    "unavailable-coordinator": {"api_versions", "find_coordinator", "fetch_committed", "transaction"},
+    "hanging-transaction": {"api_versions", "transaction"},
+    "stuck-lso": {"api_versions", "end_offsets", "open_producers", "transactions_of", "transaction"},
+    "leader-on-failed-disk": {"end_offsets"},
+}
+"""Promise -> the questions to single brokers by whose answers it is decided."""
+
+
+@pytest.mark.parametrize("name", [one.name for one in PROMISES if one.by_broker])
+def test_an_answer_that_we_cannot_read_shows_nothing_of_the_cluster(
+    stalls: Callable[..., list[Stall]], name: str
+) -> None:
+    """Whatever stands still, and whichever answer it is: also where silence would be a stall."""
+    sent = {SEND: Tries(begun=10, ended=9, ok=9)}
+    broken: list[dict[str, Any]] = [answers for of, answers, _ in BROKEN if of == name] or [{}]
+    asked = set()
+    for question in sorted(QUESTIONS[name]):
+        for each in ({}, *broken):
+            answers = Answers(**each, unreadable=question)
+            with suppress(CannotTell):
+                stalls(name, answers, tries=sent)
+                assert not answers.unread, (question, each)
+            if answers.unread:
+                asked.add(question)
+    assert asked == QUESTIONS[name]
 
 
 def test_who_may_lead_depends_on_the_elections(stalls: Callable[..., list[Stall]]) -> None:

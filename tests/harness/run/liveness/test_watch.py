@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pytest
 
 from tests.harness.doubles import PARTITIONS, Stage, rows
 from wrackline.harness.run.judge import judge
-from wrackline.harness.run.liveness.promises import PROMISES, When
+from wrackline.harness.run.liveness.look import CannotTell, Look
+from wrackline.harness.run.liveness.promises import PROMISES, Stall, When
 from wrackline.history.model import LIVENESS
 
 ISR = "under-replicated"
@@ -74,4 +77,23 @@ def test_a_replica_that_rejoins_within_its_bound_is_none(behind: Stage) -> None:
     outcome = behind.run("contract.liveness.rejoin_s=60s")
     mine = [one for one in looks(outcome.run_dir) if one["promise"] == ISR]
     assert [one["kept"] for one in mine][-1]
+    assert meanings(outcome.run_dir) == {}
+
+
+def test_an_answer_that_we_cannot_read_is_a_note_and_no_finding(
+    behind: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though there is something that stands still."""
+
+    def unreadable(look: Look) -> Iterator[Stall]:
+        raise CannotTell(f"n2: malformed answer about {len(look.partitions)} partitions")
+        yield
+
+    every = tuple(replace(one, stalls=unreadable) if one.name == ISR else one for one in PROMISES)
+    monkeypatch.setattr("wrackline.harness.run.liveness.watch.PROMISES", every)
+    outcome = behind.run("contract.liveness.rejoin_s=1s")
+    why = f"n2: malformed answer about {PARTITIONS} partitions"
+    assert {one["error"] for one in looks(outcome.run_dir) if one["promise"] == ISR} == {why}
+    verdict = judge([outcome.run_dir])[0].verdict
+    assert f"{ISR}: nobody could tell: {why}" in str(verdict["conditions"])
     assert meanings(outcome.run_dir) == {}
