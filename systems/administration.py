@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.kafka_client import principals
 from wrackline.kafka_client.connection import (
     PREFERRED,
     SAFE_DOWNGRADE,
@@ -23,6 +24,7 @@ from wrackline.kafka_client.connection import (
 from wrackline.kafka_client.model import Outcome, Quorum, ResourceType, Setting, Voter
 from wrackline.kafka_client.retry import RetryUntil, is_passing
 from wrackline.kafka_client.transport import ProtocolError, Rejected
+from wrackline.plugins.acls import PREFIX, Acls, Resource
 from wrackline.systems.base import DeployError, Node, Place, TopicSpec
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,7 @@ CHANGE_S = 3.0
 """How long one broker may take over a change."""
 QUESTION_S = 2.0
 """How long one broker may take to answer a question."""
+_LOOK_S = 0.1
 _FEATURE_S = 5.0
 _INIT_TXN_S = 60.0
 """``transaction.timeout.ms`` of producers that make no transaction."""
@@ -168,6 +171,51 @@ class Administrator(Reassigner):
 
         return self._change(f"look for {topic}", look, timeout_s)
 
+    # --- quotas -------------------------------------------------------------------------------------------
+
+    def quotas(self, *, timeout_s: float) -> dict[str, str]:
+        """Returns the quotas of every client that has none of its own."""
+        result = self._change("quotas of clients", principals.client_quotas, timeout_s)
+        return {name: f"{value:g}" for name, value in result.items()}
+
+    def change_quotas(self, values: Mapping[str, str | None], *, timeout_s: float) -> None:
+        """Changes those quotas; None takes one away. Returns when each broker that answers names them, or the
+        time is over."""
+        numbers = {name: None if value is None else float(value) for name, value in values.items()}
+        self._change(
+            f"change {', '.join(values)}",
+            lambda one: principals.alter_client_quotas(one, numbers),
+            timeout_s,
+        )
+        deadline = time.monotonic() + timeout_s
+        for node in self._change.peers:
+            while time.monotonic() < deadline and not self._has_quotas(node, numbers):
+                time.sleep(_LOOK_S)
+
+    def _has_quotas(self, node: Node, numbers: Mapping[str, float | None]) -> bool:
+        """Of a broker that does not answer: True."""
+        try:
+            with self._change.connect(node, QUESTION_S) as connection:
+                held = principals.client_quotas(connection)
+        except ProtocolError:
+            return True
+        return all(held.get(name) == number for name, number in numbers.items())
+
+    # --- users --------------------------------------------------------------------------------------------
+
+    def give_password(self, user: str, mechanism: str, password: str, *, timeout_s: float) -> None:
+        """A user is let in by this password from now on. ``mechanism``: one of SCRAM."""
+        self._change(
+            f"give {user} a password",
+            lambda one: principals.alter_scram_password(one, user, mechanism, password),
+            timeout_s,
+        )
+
+    def grant(self, user: str, acls: Acls, topics: Sequence[str], *, timeout_s: float) -> None:
+        """Gives a user rights on these topics, and on groups and transactional ids of ours."""
+        bindings = tuple(_bindings(user, acls, topics))
+        self._change(f"give {user} rights", lambda one: principals.create_acls(one, bindings), timeout_s)
+
     # --- brokers and groups -------------------------------------------------------------------------------
 
     def unregister(self, node_id: int, *, timeout_s: float) -> None:
@@ -285,6 +333,17 @@ class Administrator(Reassigner):
             return ""
 
         return self._change(f"{feature}={level}", update, timeout_s)
+
+
+def _bindings(user: str, acls: Acls, topics: Sequence[str]) -> Iterator[principals.Acl]:
+    for resource, operations in acls.items():
+        names = topics if resource is Resource.TOPIC else (PREFIX,)
+        if resource is Resource.CLUSTER:
+            names = (principals.THE_CLUSTER,)
+        prefixed = resource not in (Resource.TOPIC, Resource.CLUSTER)
+        for name in names:
+            for operation in operations:
+                yield principals.Acl(user, resource.value, name, operation, prefixed=prefixed)
 
 
 def node_settings(connection: Connection, node: Node) -> list[Setting]:

@@ -18,6 +18,7 @@ from wrackline.kafka_client.model import Place as Place
 from wrackline.kafka_client.model import Quorum as Quorum
 from wrackline.kafka_client.model import TopicSpec as TopicSpec
 from wrackline.kafka_client.model import Voter as Voter
+from wrackline.plugins.acls import Acls
 from wrackline.systems.metadata_changes import Chronicle, QuorumLog
 
 if TYPE_CHECKING:  # a command that needs no history does not wait for what reads one
@@ -304,6 +305,49 @@ class LogDirectories(Protocol):
 
     def move_logs(self, node: Node, targets: Mapping[Place, str], *, timeout_s: float) -> None:
         """Begin to move replicas of a broker to other log directories of it, by path."""
+
+
+@runtime_checkable
+class Guarded(Protocol):
+    """A system that may ask clients who they are, besides all else."""
+
+    def admit(self, acls: Acls, topics: Sequence[str], *, timeout_s: float = 30.0) -> None:
+        """Lets clients in, and gives them these rights where there are ACLs. Raises DeployError."""
+
+
+@runtime_checkable
+class Certified(Protocol):
+    """A system whose brokers have certificates that can be rotated, besides all else. Certificates are named
+    by their serial numbers. Every error is a DeployError."""
+
+    def rotate_certificate(self, node: Node, *, timeout_s: float) -> str:
+        """The node gets a certificate of another authority; returns when it serves it."""
+
+    def restore_certificate(self, node: Node, *, timeout_s: float) -> None:
+        """The node gets its first certificate again; returns when it serves it."""
+
+    def served_certificate(self, node: Node, *, timeout_s: float) -> str:
+        """Returns the certificate that a new client is shown."""
+
+
+@runtime_checkable
+class QuotaAdmin(Protocol):
+    """The administration of a cluster that has quotas of clients, besides all else."""
+
+    def quotas(self, *, timeout_s: float) -> Mapping[str, str]:
+        """Returns the quotas of every client that has none of its own."""
+
+    def change_quotas(self, values: Mapping[str, str | None], *, timeout_s: float) -> None:
+        """Changes them; None takes one away."""
+
+
+@runtime_checkable
+class Throttling(Protocol):
+    """A system whose brokers throttle clients that exceed a quota, besides all else."""
+
+    def throttle_ms(self, node: Node, quota: str, *, timeout_s: float) -> int:
+        """Returns for how long the broker throttles requests that count for this quota; 0: not at all. Raises
+        DeployError."""
 
 
 @runtime_checkable

@@ -206,6 +206,14 @@ class SystemSpec(Strict):
         """Returns why no controller can join or leave the quorum while it runs; None when they can."""
         return f"the controllers of system {self.kind} are the same from beginning to end"
 
+    def without_quotas(self) -> str | None:
+        """Returns why clients cannot get quotas there; None when they can."""
+        return f"system {self.kind} has no quotas of clients that a run may change"
+
+    def without_certificates(self) -> str | None:
+        """Returns why the nodes have no certificates that could be rotated; None when they have."""
+        return f"the nodes of system {self.kind} have no certificates of ours"
+
     def topic_of(self, test_id: str, topic: str) -> str:  # noqa: ARG002
         """Returns the name of a run's topic in the cluster."""
         return topic

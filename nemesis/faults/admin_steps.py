@@ -17,6 +17,8 @@ class Entity(StrEnum):
     """The run's topic."""
     BROKERS = "brokers"
     """All brokers, while they run."""
+    CLIENTS = "clients"
+    """Quotas of all clients that have none of their own."""
 
 
 class AdminStep(Step):
@@ -176,3 +178,24 @@ class LeaveQuorum(OfNode):
 class RenewDisk(OfNode):
     """The data folder of a controller that is down is emptied and formatted anew, under another id. Output:
     the voter that it would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureThrottle(OfNode):
+    """Requests of our own to a broker that count for these quotas. Output: how long it throttles them in
+    milliseconds, by quota, as JSON."""
+
+    quotas: tuple[str, ...]
+
+
+class RotateCertificate(OfNode):
+    """The node's listener gets a new certificate, of another authority. Output: the serial numbers that it
+    served before and serves now, as JSON."""
+
+
+class RestoreCertificate(OfNode):
+    """The node's listener gets its first certificate again."""
+
+
+class DescribeCertificate(OfNode):
+    """Output: the serial number of the certificate that the node's listener serves to a new client."""

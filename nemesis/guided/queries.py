@@ -15,7 +15,7 @@ from wrackline.history.model import ASKER, Event, Type
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.transport import ProtocolError
 from wrackline.nemesis.guided.steps import AskEnd, GuidedError
-from wrackline.systems.base import System
+from wrackline.systems.base import Reachable, System
 
 ANSWERED_S = 30.0
 """A broker that is paused answers when it goes on."""
@@ -45,6 +45,8 @@ def ask_end(fleet: Fleet, system: System, step: AskEnd, record: Callable[[Event]
 
 def _connected(fleet: Fleet, system: System, name: str, timeout_s: float) -> Connection:
     [node] = [one for one in system.nodes if one.host.name == name]
+    if isinstance(system, Reachable):
+        return system.connect(node, timeout_s=timeout_s)
     with fleet.entered():
         return Connection(node.host.address, node.port, timeout_s=timeout_s)
 

@@ -46,9 +46,14 @@ class Deployed(NodeScript, ABC):
             CONTROLLER_PORT,
             self._active_controller,
             electorate=self._electorate,
+            dial=self._dial,
         )
         self._administrator = Administrator(self.brokers, self._client.connect)
         self.admin: Admin = self._administrator
+
+    def _dial(self, address: str, port: int, timeout_s: float) -> Connection:
+        """Connects to a node. Raises ProtocolError."""
+        return Connection(address, port, timeout_s=timeout_s)
 
     def _active_controller(self, controller: Connection) -> int:
         """The id in the quorum of the active one, as this one of several knows it. Raises ProtocolError."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wrackline.fleets.folders import data_dirs
+from wrackline.fleets.folders import data_dirs, folders_of
 from wrackline.kafka_client.model import Setting
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.jvm.property_file import property_text, text
 from wrackline.systems.kafka.releases import parsed
+from wrackline.systems.kafka.security.settings import ClusterSecurity
 
-LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
+CONTROLLER_LISTENER = "CONTROLLER"
 RACK = "broker.rack"
 BY_HARNESS = "the harness gives it to each node; leave it out"
 OURS: Mapping[str, str] = dict.fromkeys(
@@ -88,13 +89,14 @@ def properties(
     *,
     dynamic: bool = False,
     rack: str = "",
+    security: ClusterSecurity = ClusterSecurity(),  # noqa: B008 - it is a value
 ) -> dict[str, str]:
     """All settings of one node. ``dynamic``: the quorum can change, and is found by asking. ``rack``: where
     it stands; empty: in none. Raises ValueError for what is no version."""
     roles = [role for role in ("broker", "controller") if role in node.roles]
-    listeners = []
+    listener, listeners = security.listener, []
     if node.is_broker:
-        listeners.append(f"{LISTENER}://{node.host.address}:{node.port}")
+        listeners.append(f"{listener}://{node.host.address}:{node.port}")
     if node.is_controller:
         listeners.append(f"{CONTROLLER_LISTENER}://{node.host.address}:{node.controller_port or node.port}")
     own = {
@@ -102,13 +104,14 @@ def properties(
         "node.id": str(node.node_id),
         "listeners": ",".join(listeners),
         "controller.listener.names": CONTROLLER_LISTENER,
-        "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER_LISTENER}:PLAINTEXT",
+        "listener.security.protocol.map": f"{listener}:{security.protocol},{CONTROLLER_LISTENER}:PLAINTEXT",
         **_quorum(nodes, dynamic=dynamic),
         "log.dirs": ",".join(data_dirs(node.host)),
     }
     if node.is_broker:
-        own["inter.broker.listener.name"] = LISTENER
+        own["inter.broker.listener.name"] = listener
         own |= {RACK: rack} if rack else {}
+    own |= security.properties(folders_of(node.host).configs, broker=node.is_broker)
     if not node.is_controller:
         config = {key: value for key, value in config.items() if key != AUTO_JOIN}
     replicas, min_isr = min(3, len(nodes.brokers)), min(2, len(nodes.brokers))

@@ -19,6 +19,8 @@ from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install
 from wrackline.systems.kafka.properties import AUTO_JOIN
 from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
+from wrackline.systems.kafka.security.settings import CLIENTS
+from wrackline.systems.kafka.security.spec import KafkaSecuritySpec
 from wrackline.systems.kafka.server import Kind, formatted
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
 from wrackline.systems.kafka.tier import SINCE, Tier
@@ -90,6 +92,8 @@ class KafkaSpec(SystemSpec):
     racks: dict[str, str] = Field(default_factory=dict)
     """Host to rack. With ``replica.selector.class`` in ``config`` clients of a rack
     (``workload.client.rack``) read from the replica in it (KIP-392)."""
+    security: KafkaSecuritySpec = KafkaSecuritySpec()
+    """How clients and brokers let each other in."""
     jvm_options: Annotated[tuple[str, ...], Lax] = JVM_OPTIONS
     """Options of the JVM that runs a node."""
     clock: Literal["host", "faketime"] = "host"
@@ -136,6 +140,11 @@ class KafkaSpec(SystemSpec):
             return (
                 f"fleet.zookeeper is {zookeeper}, and Kafka {self.version} has controllers of its own "
                 "(KRaft): leave it out, or take a version up to 2.8"
+            )
+        if on_zookeeper(self.version) and self.security != KafkaSecuritySpec():
+            return (
+                f"system.security: Kafka {self.version} keeps its users in ZooKeeper: take a version from "
+                "3.7 on, or leave it out"
             )
         if on_zookeeper(self.version) and self.features:
             return f"system.features: Kafka {self.version} has none, leave them out"
@@ -199,6 +208,8 @@ class KafkaSpec(SystemSpec):
             return f"system.tier: Kafka has tiered storage that is ready for use since {since}"
         if not fleet.shares_folder:
             return f"system.tier: hosts of the fleet {fleet.kind} share no folder; those of netns do"
+        if self.security != KafkaSecuritySpec():
+            return "system.tier: clients of its metadata speak plain text: leave system.security out"
         if fleet.disks > 1:
             return "system.tier: Kafka has one log directory with a remote tier: leave fleet.disks out"
         return None
@@ -210,6 +221,11 @@ class KafkaSpec(SystemSpec):
             f"system.version: Kafka {self.version} is not on this machine, and newer than {NEWEST}, the "
             f"newest that is known here; `wrackline get kafka {self.version}` says whether there is one"
         )
+
+    def cannot(self, fault: str) -> str | None:
+        if fault == "messages" and self.security.protocol != "PLAINTEXT":
+            return "messages reads what nodes say to each other: system.security.protocol must be PLAINTEXT"
+        return super().cannot(fault)
 
     def cannot_become(self, version: str, fleet: FleetSpec) -> str | None:  # noqa: ARG002
         try:
@@ -241,6 +257,16 @@ class KafkaSpec(SystemSpec):
             return f"Kafka {self.version} on ZooKeeper has no features with levels"
         return None
 
+    def without_quotas(self) -> str | None:
+        if on_zookeeper(self.version):
+            return f"Kafka {self.version} keeps quotas in ZooKeeper: take a version from 3.7 on"
+        return None
+
+    def without_certificates(self) -> str | None:
+        if self.security.build().tls:
+            return None
+        return "nodes have certificates where system.security.protocol is SSL or SASL_SSL"
+
     def prepare(self, say: Callable[[str], None]) -> None:
         for version in dict.fromkeys(self.versions.values()):
             self.prepare_version(version, say)
@@ -266,6 +292,7 @@ class KafkaSpec(SystemSpec):
                 spare_controllers=layout.spare_controllers,
                 tier=self.tier,
                 racks=self.racks,
+                security=self.security.build(),
             )
         return make(
             version=self.version,
@@ -300,8 +327,8 @@ class KafkaSpec(SystemSpec):
         )
 
     def client_settings(self) -> Mapping[str, str]:
-        """Returns the settings of clients: before 0.10 brokers cannot be asked which versions of the
-        protocol they speak, so clients are given the version."""
+        """Returns the settings of clients: what they are let in by. Before 0.10 brokers cannot be asked which
+        versions of the protocol they speak, so clients are given the version."""
         if parsed(self.version) >= (0, 10):
-            return {}
+            return self.security.build().of(CLIENTS).librdkafka()
         return {"api.version.request": "false", "broker.version.fallback": self.version}

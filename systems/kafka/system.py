@@ -15,10 +15,11 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.fleets.folders import data_dir, data_dirs
+from wrackline.fleets.folders import data_dir, data_dirs, folders_of
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.log_dirs import describe_log_dirs, move_logs
 from wrackline.kafka_client.transport import ProtocolError
+from wrackline.plugins.acls import Acls
 from wrackline.systems.administration import QUESTION_S, node_settings
 from wrackline.systems.base import (
     About,
@@ -41,11 +42,23 @@ from wrackline.systems.kafka.nodes import KafkaNodes
 from wrackline.systems.kafka.properties import (
     AUTO_JOIN,
     CONTROLLER_LISTENER,
-    LISTENER,
     OURS,
     properties,
     properties_of,
 )
+from wrackline.systems.kafka.security.certificates import authorities, believed
+from wrackline.systems.kafka.security.listeners import Listeners
+from wrackline.systems.kafka.security.settings import (
+    BY_SECURITY,
+    CLIENTS,
+    KEYSTORE,
+    OWN_KEYS,
+    OWNER,
+    PASSWORDS,
+    TRUSTSTORE,
+    ClusterSecurity,
+)
+from wrackline.systems.kafka.security.throttling import measure
 from wrackline.systems.kafka.server import Kind, directory_of, formatted, formatted_voters, meta
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.tier import Tier, compiled
@@ -75,6 +88,7 @@ class KafkaSystem(KafkaNodes):
         cluster_id: str,
         features: Mapping[str, int] | None = None,
         racks: Mapping[str, str] | None = None,
+        security: ClusterSecurity | None = None,
         config: Mapping[str, str | int | float | bool] | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
         start_s: float = START_S,
@@ -88,9 +102,13 @@ class KafkaSystem(KafkaNodes):
         ``racks``: host -> its rack.
         ``dynamic``: controllers join and leave the quorum while it runs, ``spare_controllers`` too (KIP-853).
         ``faketime``: nodes have clocks of their own. ``tier``: brokers have a remote tier in the folder that
-        hosts share. Raises DeployError for a host that the fleet does not have."""
+        hosts share. ``security``: plain text by default. Raises DeployError for a host that the fleet does
+        not have."""
         self._cluster_id = cluster_id
         self._features = dict(features or {})
+        self._security = security or ClusterSecurity()
+        self._as_owner = self._security.of(OWNER)
+        self._listeners = Listeners(fleet, self._security.listener)
         self._config = dict(config or {})
         self._tier = tier
         self._racks = dict(racks or {})
@@ -121,7 +139,10 @@ class KafkaSystem(KafkaNodes):
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """Settings that are the harness's own and, where the version is installed, what it does not know."""
         release = self._store.find(self.version)
-        own = [Refusal(About.CONFIG, key, OURS[key]) for key in self._config if key in OURS]
+        kept = dict(OURS)
+        if self._security != ClusterSecurity():
+            kept |= dict.fromkeys(OWN_KEYS, BY_SECURITY)
+        own = [Refusal(About.CONFIG, key, kept[key]) for key in self._config if key in kept]
         return (*own, *(refused(release, self._config, topic.configs) if release else ()))
 
     def _active_controller(self, controller: Connection) -> int:
@@ -146,6 +167,14 @@ class KafkaSystem(KafkaNodes):
         if self._tier is not None:
             compiled(self._kafka(self.version))
         super().install()
+
+    def _bring(self, node: Node) -> None:
+        super()._bring(node)
+        if self._security.tls and node.is_broker:
+            remote, configs = self.fleet.remote(node.host), folders_of(node.host).configs
+            remote.put(believed().read_bytes(), f"{configs}/{TRUSTSTORE}")
+            keystore = authorities()[0].issue(node.host.name, node.host.address).keystore
+            remote.put(keystore, f"{configs}/{KEYSTORE}", mode=0o600)
 
     def _release_of(self, node: Node) -> Release:
         return self._kafka(self._version_of(node))
@@ -189,11 +218,49 @@ class KafkaSystem(KafkaNodes):
         if self._tier is not None:  # controllers look at topics' settings by it
             classes = compiled(self._kafka(version))
             shared, brokers = str(node.host.shared), len(self.brokers)
-            config = {**tier_properties(self._tier, classes, shared, LISTENER, brokers), **config}
-        rack = self._racks.get(node.host.name, "")
-        return text(properties(version, self._placed, node, config, dynamic=self._dynamic, rack=rack))
+            config = {
+                **tier_properties(self._tier, classes, shared, self._security.listener, brokers),
+                **config,
+            }
+        return text(
+            properties(
+                version,
+                self._placed,
+                node,
+                config,
+                dynamic=self._dynamic,
+                rack=self._racks.get(node.host.name, ""),
+                security=self._security,
+            )
+        )
 
     # --- asking the cluster -------------------------------------------------------------------------------
+
+    def _dial(self, address: str, port: int, timeout_s: float) -> Connection:
+        """The listener of controllers is in plain text."""
+        if port == CONTROLLER_PORT:
+            return super()._dial(address, port, timeout_s)
+        return Connection(address, port, timeout_s=timeout_s, security=self._as_owner)
+
+    def admit(self, acls: Acls, topics: Sequence[str], *, timeout_s: float = 30.0) -> None:
+        """Rights are on these topics, and on whatever else has a name of the harness's."""
+        if (mechanism := self._security.scram) is not None:
+            password = PASSWORDS[CLIENTS]
+            self._administrator.give_password(CLIENTS, mechanism, password, timeout_s=timeout_s)
+        if self._security.acls:
+            self._administrator.grant(CLIENTS, acls, topics, timeout_s=timeout_s)
+
+    def rotate_certificate(self, node: Node, *, timeout_s: float) -> str:
+        return self._ask_broker(node, lambda one: self._listeners.rotate(one, node, timeout_s), timeout_s)
+
+    def restore_certificate(self, node: Node, *, timeout_s: float) -> None:
+        self._ask_broker(node, lambda one: self._listeners.restore(one, node, timeout_s), timeout_s)
+
+    def served_certificate(self, node: Node, *, timeout_s: float) -> str:
+        return self._listeners.served(node, timeout_s)
+
+    def throttle_ms(self, node: Node, quota: str, *, timeout_s: float) -> int:
+        return measure(self._client.connect, node, quota, timeout_s)
 
     def levels(self, *, timeout_s: float) -> Mapping[str, int]:
         return self._administrator.levels(timeout_s=timeout_s)

@@ -45,7 +45,14 @@ from wrackline.history.wording import partition_label
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
-from wrackline.systems.base import ClusterState, Coordinated, DeployError, Featured, Internal
+from wrackline.systems.base import (
+    ClusterState,
+    Coordinated,
+    DeployError,
+    Featured,
+    Guarded,
+    Internal,
+)
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.external.external_cluster import ExternalCluster
 from wrackline.workloads.clients.base import Unavailable
@@ -193,6 +200,8 @@ class LiveRun:
             self.recorder.learn(features=system.features())
         for topic in spec.every_topic:
             system.create_topic(cluster_topic(spec, topic), timeout_s=spec.system.waits.ready_s)
+        if isinstance(system, Guarded):
+            system.admit(spec.workload.acls, [topic.name for topic in spec.every_topic])
         state = self._wait_full_isr(spec.system.waits.ready_s, "after the topic was created")
         self.assignment.record(state)
         # Each is reported again, and counted, by a power cut that is not proved for it.

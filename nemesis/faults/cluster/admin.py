@@ -314,6 +314,13 @@ class ChangeConfigSpec(UnprivilegedSpec):
     configs: Annotated[dict[str, str | int | float | bool], Field(min_length=1)]
     """Kafka's names and the values that they have meanwhile."""
 
+    @field_validator("entity")
+    @classmethod
+    def _that_has_settings(cls, entity: Entity) -> Entity:
+        if entity is Entity.CLIENTS:
+            raise ValueError("clients have quotas: use the fault quota")
+        return entity
+
     @field_validator("configs")
     @classmethod
     def _sane_min_isr(cls, configs: dict[str, Any]) -> dict[str, Any]:

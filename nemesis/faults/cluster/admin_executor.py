@@ -15,6 +15,7 @@ from wrackline.nemesis.faults.admin_steps import (
     AwaitReplicaMoves,
     ChangeSettings,
     DescribeBroker,
+    DescribeCertificate,
     DescribeCluster,
     DescribeQuorum,
     DescribeReplicaDirs,
@@ -26,17 +27,21 @@ from wrackline.nemesis.faults.admin_steps import (
     FailOver,
     JoinQuorum,
     LeaveQuorum,
+    MeasureThrottle,
     MoveReplicas,
     Recreate,
     RemoveTopic,
     RenewDisk,
+    RestoreCertificate,
     RestoreLeadership,
     RestoreSettings,
     ReturnReplicas,
+    RotateCertificate,
     Transfer,
     Unregister,
     UpdateFeature,
 )
+from wrackline.nemesis.faults.clients.executor import certify, measure_throttle
 from wrackline.nemesis.faults.cluster.cluster_state import say_cluster
 from wrackline.nemesis.faults.cluster.log_dirs import LogDirExecutor
 from wrackline.nemesis.faults.cluster.quorum_executor import QuorumExecutor
@@ -50,6 +55,7 @@ from wrackline.systems.base import (
     OnZooKeeper,
     PartitionState,
     Place,
+    QuotaAdmin,
     System,
     TopicSpec,
 )
@@ -116,6 +122,10 @@ class AdminExecutor:
                 return self._end_session(step)
             case UpdateFeature():
                 return self._update_feature(step)
+            case MeasureThrottle():
+                return measure_throttle(self._system, step)
+            case RotateCertificate() | RestoreCertificate() | DescribeCertificate():
+                return certify(self._system, step)
             case DescribeQuorum() | JoinQuorum() | LeaveQuorum() | RenewDisk():
                 return self._quorum.carry_out(step)
             case MoveReplicas() | DescribeReplicaDirs() | AwaitReplicaMoves() | ReturnReplicas():
@@ -129,6 +139,13 @@ class AdminExecutor:
         if not isinstance(self._system, Administered):
             raise FaultError(f"{self._system.name} has nobody who could be asked to administer it")
         return self._system.admin
+
+    @property
+    def _quotas(self) -> QuotaAdmin:
+        admin = self._admin
+        if not isinstance(admin, QuotaAdmin):
+            raise FaultError(f"{self._system.name} has no quotas of clients")
+        return admin
 
     # --- leaders ------------------------------------------------------------------------------------------
 
@@ -221,11 +238,15 @@ class AdminExecutor:
     def _given(self, entity: Entity) -> Mapping[str, str]:
         if entity is Entity.BROKERS:
             return self._admin.cluster_settings(timeout_s=ASK_S)
+        if entity is Entity.CLIENTS:
+            return self._quotas.quotas(timeout_s=ASK_S)
         return self._admin.topic_settings(self._topics[0], timeout_s=ASK_S)
 
     def _give(self, entity: Entity, values: Mapping[str, str | None]) -> None:
         if entity is Entity.BROKERS:
             self._admin.change_cluster(values, timeout_s=ASK_S)
+        elif entity is Entity.CLIENTS:
+            self._quotas.change_quotas(values, timeout_s=ASK_S)
         else:
             self._admin.change_topic(self._topics[0], values, timeout_s=ASK_S)
 

@@ -155,6 +155,8 @@ ON_VMS: Mapping[str, Trial] = {
 
 WITHOUT: Mapping[str, str] = {
     "expire-session": "needs ZooKeeper; its proof is read in tests/zookeeper/nemesis/test_sessions.py",
+    "quota": "needs Apache Kafka; its proof is read in tests/nemesis/faults/clients/test_proofs.py",
+    "rotate-certificates": "needs Apache Kafka with TLS; as `quota`",
     "lazyfs": "needs a mounted LazyFS; tests/nemesis/faults/disks/test_lazyfs.py has one of its own",
 }
 """Faults that are not sabotaged here, and why."""

@@ -12,7 +12,7 @@ from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.jvm.property_file import property_text
-from wrackline.systems.kafka.properties import BY_HARNESS, LISTENER
+from wrackline.systems.kafka.properties import BY_HARNESS
 from wrackline.systems.kafka.releases import parsed
 
 OURS: Mapping[str, str] = dict.fromkeys(
@@ -64,7 +64,7 @@ def broker_properties(
     line, address = parsed(version), node.host.address
     own = {"broker.id": str(node.node_id)}
     if line >= (0, 9):
-        own["listeners"] = f"{LISTENER}://{address}:{node.port}"
+        own["listeners"] = f"PLAINTEXT://{address}:{node.port}"
     else:
         own |= {"port": str(node.port), "host.name": address, "advertised.host.name": address}
     own |= {

@@ -1,0 +1,1 @@
+"""TLS, SASL and ACLs of an Apache Kafka that is deployed."""

@@ -1,0 +1,61 @@
+"""Clients of both libraries are let into a deployed cluster by TLS and SASL, and may do what they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from tests.harness.machine_load import despite_load
+from tests.systems.kafka.conftest import installed
+from wrackline.harness.cli.main import main
+
+pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.nightly]
+
+SASL_SSL = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "acls": True}
+ROTATED = [
+    {"at_s": 2, "duration_s": 10, "fault": "rotate-certificates"},
+    {"at_s": 24, "duration_s": 12, "fault": "quota", "producer_byte_rate": 3000, "consumer_byte_rate": 2000,
+     "request_percentage": 0.5},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("security", "library", "workload", "faults"),
+    [
+        (SASL_SSL, "librdkafka", "log", ROTATED),
+        (SASL_SSL, "java", "txn", []),
+        ({"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "acls": True}, "librdkafka", "group", []),
+        ({"protocol": "SSL"}, "java", "log", ROTATED[:1]),
+    ],
+    ids=["sasl-ssl", "sasl-ssl-java", "sasl-plaintext", "ssl-java"],
+)
+def test_a_run_passes(
+    tmp_path: Path, security: dict[str, Any], library: str, workload: str, faults: list[dict[str, Any]]
+) -> None:
+    installed("4.4.0")
+    file, results = tmp_path / "spec.yaml", tmp_path / "results"
+    settings = {
+        "name": "secured",
+        "system": {"kind": "apache-kafka", "version": "4.4.0", "security": security},
+        "fleet": {"brokers": 3, "controllers": 3, "combined": True},
+        "workload": {"name": workload, "duration_s": 50 if faults else 10, "rate": 30,
+                     "client": {"library": library}},
+        "nemesis": {"schedule": faults},
+        "contract": {"thresholds": {"left_out": 1}},
+    }  # fmt: skip
+    file.write_text(yaml.safe_dump(settings))
+
+    def code() -> object:
+        with pytest.raises(SystemExit) as ended:
+            main(["run", str(file), "--results", str(results), "--master", "local[2]"])
+        return ended.value.code
+
+    ended = despite_load(code, results)
+    [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
+    verdict = orjson.loads((made / "verdict.json").read_bytes())
+    assert [one["proved"] for one in verdict["faults"]] == [True] * len(faults), verdict["faults"]
+    assert (ended, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
