@@ -113,6 +113,12 @@ ON_TIER: Mapping[str, Trial] = {
 }
 """On a node of Apache Kafka with a remote tier, nightly (`tests.systems.kafka.test_tier`)."""
 
+ON_SECURED: Mapping[str, Trial] = {
+    "quota": Trial({"fault": "quota", "producer_byte_rate": 2000}, PAIR, leaves_out=CLUSTER),
+    "rotate-certificates": Trial({"fault": "rotate-certificates"}, PAIR),
+}
+"""On three brokers of Apache Kafka with TLS, nightly (`tests.systems.kafka.security.test_clusters`)."""
+
 ON_UPGRADES: Mapping[str, Trial] = {
     "rolling-upgrade": Trial(
         {"fault": "rolling-upgrade", "to": "kip966"},
@@ -155,13 +161,11 @@ ON_VMS: Mapping[str, Trial] = {
 
 WITHOUT: Mapping[str, str] = {
     "expire-session": "needs ZooKeeper; its proof is read in tests/zookeeper/nemesis/test_sessions.py",
-    "quota": "needs Apache Kafka; its proof is read in tests/nemesis/faults/clients/test_proofs.py",
-    "rotate-certificates": "needs Apache Kafka with TLS; as `quota`",
     "lazyfs": "needs a mounted LazyFS; tests/nemesis/faults/disks/test_lazyfs.py has one of its own",
 }
 """Faults that are not sabotaged here, and why."""
 
-ON_CLUSTERS = {**ON_CLUSTER, **ON_GROWTH, **ON_LOG_DIRS, **ON_TIER, **ON_UPGRADES, **ON_QUORUM}
+ON_CLUSTERS = {**ON_CLUSTER, **ON_GROWTH, **ON_LOG_DIRS, **ON_TIER, **ON_SECURED, **ON_UPGRADES, **ON_QUORUM}
 TRIALS: Mapping[str, Trial] = {**ON_HOSTS, **ON_CLUSTERS, **ON_VMS}
 PLACES: Mapping[str, Mapping[str, Trial]] = {
     "`netns`": {**ON_HOSTS, **ON_CLUSTERS},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import pytest
 import yaml
 
 from tests.harness.machine_load import despite_load
-from tests.systems.kafka.conftest import installed
+from tests.nemesis.sabotage.sabotages import Place, Sabotage, Trial, check, every
+from tests.nemesis.sabotage.trials import ON_SECURED
+from tests.systems.kafka.conftest import cluster, installed
 from wrackline.harness.cli.main import main
+from wrackline.systems.kafka.security.settings import ClusterSecurity
+from wrackline.systems.kafka.system import KafkaSystem
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.nightly]
 
@@ -59,3 +64,14 @@ def test_a_run_passes(
     verdict = orjson.loads((made / "verdict.json").read_bytes())
     assert [one["proved"] for one in verdict["faults"]] == [True] * len(faults), verdict["faults"]
     assert (ended, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[KafkaSystem]:
+    with cluster(("n1", "n2", "n3"), ("n1",), security=ClusterSecurity(protocol="SSL")) as system:
+        yield system
+
+
+@pytest.mark.parametrize(("trial", "sabotage"), every(ON_SECURED))
+def test_nobody_is_taken_in(secured: KafkaSystem, trial: Trial, sabotage: Sabotage) -> None:
+    check(trial, Place(secured.fleet, secured), sabotage)
