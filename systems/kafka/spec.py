@@ -127,6 +127,10 @@ class KafkaSpec(SystemSpec):
         return EVERYTHING - lacking
 
     @property
+    def secured(self) -> bool:
+        return self.security.protocol != "PLAINTEXT"
+
+    @property
     def has_log_dirs(self) -> bool:
         return not on_zookeeper(self.version)
 
@@ -223,7 +227,7 @@ class KafkaSpec(SystemSpec):
         )
 
     def cannot(self, fault: str) -> str | None:
-        if fault == "messages" and self.security.protocol != "PLAINTEXT":
+        if fault == "messages" and self.secured:
             return "messages reads what nodes say to each other: system.security.protocol must be PLAINTEXT"
         return super().cannot(fault)
 

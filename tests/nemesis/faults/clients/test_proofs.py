@@ -102,6 +102,14 @@ def test_what_is_left_of_a_quota_is_a_residue() -> None:
     )
 
 
+def test_watchers_speak_plain_text_alone() -> None:
+    watched = "name: x\nsystem: {kind: apache-kafka%s}\nworkload: {name: group, watchers: 3}\n"
+    parse(watched % "", "x.yaml")
+    with pytest.raises(SpecError) as refused:
+        parse(watched % ", security: {protocol: SSL}", "x.yaml")
+    assert "workload.watchers speak plaintext alone" in str(refused.value)
+
+
 KAFKA = "name: x\nsystem: {kind: apache-kafka%s}\nnemesis: {schedule: [{at_s: 1, duration_s: 2, %s}]}\n"
 
 
