@@ -195,6 +195,19 @@ def reassignments(cluster: Cluster, asked: Connection) -> None:
     asked.alter_configs(ResourceType.BROKER, "", dict.fromkeys(slow))
 
 
+def quorum(cluster: Cluster, asked: Connection) -> None:
+    """Our own voters are settled when a disk is formatted; `tests/systems/kafka` moves those of Kafka."""
+    voters = asked.describe_quorum().voters
+    assert [voter.node_id for voter in voters] == sorted(voter.node_id for voter in voters)
+    assert len(voters) == 1
+    for change in (
+        lambda: asked.add_voter(voters[0], ("CONTROLLER", "127.0.0.1", 1), timeout_s=ASK_S),
+        lambda: asked.remove_voter(voters[0]),
+    ):
+        with pytest.raises(ProtocolError):
+            change()
+
+
 def brokers_for_good(cluster: Cluster, asked: Connection) -> None:
     with pytest.raises(Rejected, match="broker 2 is running"):
         asked.unregister_broker(2)
@@ -218,6 +231,7 @@ FAMILY: dict[Callable[[Cluster, Connection], None], str] = {
     groups: "delete_group",
     elections: "elect_leaders elect",
     reassignments: "alter_reassignments list_reassignments",
+    quorum: "describe_quorum add_voter remove_voter",
     brokers_for_good: "unregister_broker",
 }
 """Which operations each case is about."""

@@ -77,7 +77,7 @@ class ShareSpec(ClientsSpec):
     idempotence: bool = True
     """Brokers drop what a producer sends again."""
     client: ShareClientSettings = ShareClientSettings()
-    """Deadlines and other settings of the clients."""
+    """Deadlines and other settings of the clients, which are Java's."""
     mix: Mix = Mix()
     """How often each kind of operation is done, compared with the others."""
     senders: Annotated[int, Field(ge=0, le=200)] = 2

@@ -32,7 +32,7 @@ from wrackline.checkers.jvm.witness_log import KINDS, UNFILLED
 from wrackline.checkers.verdict.anomaly import Family
 from wrackline.proving.model.knobs import Final, drawn
 from wrackline.proving.model.made import Made, make
-from wrackline.proving.rules import violations
+from wrackline.proving.rules import Rule, violations
 
 pytestmark = pytest.mark.timeout(1_800)
 """All histories are judged at once, in the first test that asks for it."""
@@ -106,7 +106,9 @@ def test_the_judge_and_numpy_agree_on_linearizability(findings: dict[str, list[d
         by_judge = {row["partition"] for row in mine}
         partitions = history.info.topics[0].partitions
         found = violations(history.events, partitions, idempotence=history.info.idempotence)
-        for partition, by_numpy in enumerate(found):
+        for partition, rules in enumerate(found):
+            kept = history.info.topics[0].compacted  # a key's earlier records leave holes
+            by_numpy = [one for one in rules if not (kept and one.rule is Rule.HOLE)]
             assert bool(by_numpy) == (partition in by_judge), (
                 history.info.test_id,
                 partition,

@@ -19,7 +19,8 @@ def test_everything_that_is_looked_for_is_listed_with_its_contract() -> None:
     rows = orjson.loads(listed("--json"))
     assert [row["name"] for row in rows] == [*names(), *(metric[0] for metric in METRICS)]
     assert all(row["meaning"] and row["jepsen"] and row["contract"] for row in rows)
-    assert "no contract speaks of it" not in {row["contract"] for row in rows}
+    silent = [row["name"] for row in rows if row["contract"] == "no contract speaks of it"]
+    assert silent == ["archived-unrefused"], "it is reported"
 
 
 def test_the_list_for_people() -> None:

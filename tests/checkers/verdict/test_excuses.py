@@ -115,6 +115,7 @@ FLUSHED = {"flush_mode": "every-write"}
 UNCLEAN = {"unclean_election": True}
 ALLOWANCES = [
     Allowance("stale-read", {}, ELECTIONS | FAULTS),
+    Allowance("double-final", {}, ELECTIONS | FAULTS),
     Allowance("stale-end", {}, ELECTIONS | FAULTS),
     Allowance("watermark-regression", {"acks": "1"}, ELECTIONS | FAULTS),
     Allowance("not-linearizable", {}, ELECTIONS | FAULTS),

@@ -28,6 +28,7 @@ CHOICES = {
     ("messages", "do", "repeat"): "an answer is not repeated",
     ("partition", "shape", "link"): "shape link needs two hosts as target",
     ("mtu-black-hole", "shape", "link"): "shape link needs two hosts as target",
+    ("share", "client.library", "librdkafka"): "librdkafka has no share groups",
     # Words that are of another fault.
     ("mtu-black-hole", "shape", "clients"): "mtu-black-hole has the shapes",
     ("mtu-black-hole", "shape", "majorities-ring"): "mtu-black-hole has the shapes",

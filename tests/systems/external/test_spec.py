@@ -190,6 +190,6 @@ def test_what_a_fault_needs_beside_that_is_told() -> None:
 
 
 def test_every_workload_tells_its_rights_and_of_a_cluster_of_ours_nothing_is_told() -> None:
-    for workload in names(Group.WORKLOADS):
+    for workload in set(names(Group.WORKLOADS)) - {"streams"}:  # its applications are ours to deploy
         assert [one.split()[0] for one in used(workload)][:2] == ["topic", "group"]
     assert access_of(parse("{name: x}", "x.yaml")) == ()
