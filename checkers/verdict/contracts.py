@@ -314,9 +314,14 @@ class Contract:
 
     def _memory(self, place: Place | None) -> Rule:
         forgets = "a leader forgets locks, and deliveries that nobody acknowledged"
-        happened = [*self._grounds.changes(place), *self._grounds.faults()]
+        grounds = self._grounds
+        happened = [
+            *grounds.changes(place),
+            *grounds.faults(),
+            *grounds.records_of_several_leaders(place),
+        ]
         why = f"{self._led(place)}, and no fault was in force, so its memory was whole"
-        return Rule(_forbidden(why), Excuses.of({forgets: happened}))
+        return Rule(_forbidden(why), Excuses.of({forgets: happened, **self._damages(place)}))
 
     def _replicas(self, place: Place | None) -> int:
         of = [t.replication_factor for t in self.run.info.topics if place is None or t.name == place[0]]

@@ -29,6 +29,11 @@ CHOICES = {
     ("partition", "shape", "link"): "shape link needs two hosts as target",
     ("mtu-black-hole", "shape", "link"): "shape link needs two hosts as target",
     ("share", "client.library", "librdkafka"): "librdkafka has no share groups",
+    # Which of the two is meant only the writer can say.
+    ("share", "async_commits", 1.0): "together must not be more than 1",
+    ("share", "sync_commits", 1.0): "together must not be more than 1",
+    ("share", "implicit_members", 50): "must not be more than members",
+    ("share", "heartbeat_ms", 60_000): "at most half of session_timeout_ms",
     # Words that are of another fault.
     ("mtu-black-hole", "shape", "clients"): "mtu-black-hole has the shapes",
     ("mtu-black-hole", "shape", "majorities-ring"): "mtu-black-hole has the shapes",
