@@ -341,6 +341,9 @@ def _of_check(said: str) -> str:
 
 
 def _no_sense(why: object) -> str:
+    """A page whose checksum is wrong may be met only when its column is read."""
+    if isinstance(why, OSError) or str(why).startswith("OSError"):
+        return f"its history is corrupt or truncated ({why}); restore it from a copy or run the test again"
     return f"its history makes no sense ({why}); restore it from a copy or run the test again"
 
 

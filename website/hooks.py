@@ -120,7 +120,7 @@ def _examples() -> str:
     lines = ["# Examples", "", "The files in `docs/examples`, as the tests run them."]
     for path in sorted((ROOT / "docs" / "examples").rglob("*")):
         name = path.relative_to(ROOT).as_posix()
-        if path.is_dir() and path.name in ("wrackline-example", "external-compose"):
+        if path.is_dir() and path.name.startswith(("wrackline-example", "external-")):
             lines += ["", f"## {path.name} {{ #{_anchor(name)} }}"]
         if path.is_file() and path.suffix in SHOWN and "__pycache__" not in name:
             level = "##" if path.parent.name == "examples" else "###"

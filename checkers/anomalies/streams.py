@@ -126,6 +126,7 @@ STREAMS = Walk(
     needs=frozenset({"drain"}),
     reads=frozenset({"drain"}),
     find=find,
+    when=lambda run: any(topic.source for topic in run.info.topics),
 )
 
 found_by(
