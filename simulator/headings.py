@@ -16,13 +16,13 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "Clients": (
         *("--producers", "--consumers", "--askers", "--weak", "--acks", "--idempotent"),
-        *("--produce-every-ms", "--ask-every-ms"),
+        *("--produce-every-ms", "--ask-every-ms", "--load"),
     ),
     "Faults": (
         *("--faults", "--fault-every-ms", "--pairs", "--chains", "--overlap", "--max-lossy"),
         *("--tcp", "--max-skew"),
     ),
-    "Judgement": ("--invariants", "--liveness"),
+    "Judgement": ("--invariants", "--liveness", "--drills"),
     "A failure": ("--shrink", "--keep-faults", "--keep-clients"),
     "Output": ("--timeline", "--full", "--lines", "--digest", "--history"),
 }

@@ -46,7 +46,6 @@ from wrackline.systems.kafka.properties import (
     properties,
     properties_of,
 )
-from wrackline.systems.kafka.security.certificates import authorities, believed
 from wrackline.systems.kafka.security.listeners import Listeners
 from wrackline.systems.kafka.security.settings import (
     BY_SECURITY,
@@ -172,6 +171,8 @@ class KafkaSystem(KafkaNodes):
         super()._bring(node)
         if self._security.tls and node.is_broker:
             remote, configs = self.fleet.remote(node.host), folders_of(node.host).configs
+            from wrackline.systems.kafka.security.certificates import authorities, believed
+
             remote.put(believed().read_bytes(), f"{configs}/{TRUSTSTORE}")
             keystore = authorities()[0].issue(node.host.name, node.host.address).keystore
             remote.put(keystore, f"{configs}/{KEYSTORE}", mode=0o600)

@@ -6,8 +6,6 @@ import socket
 import ssl
 import time
 
-from cryptography.x509 import load_der_x509_certificate
-
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import folders_of
 from wrackline.kafka_client.connection import Connection
@@ -41,6 +39,8 @@ class Listeners:
         except (OSError, FleetError) as error:
             raise DeployError(f"{node.host.name} shows no certificate: {error}") from error
         assert certificate is not None
+        from cryptography.x509 import load_der_x509_certificate
+
         return f"{load_der_x509_certificate(certificate).serial_number:x}"
 
     def rotate(self, connection: Connection, node: Node, timeout_s: float) -> str:

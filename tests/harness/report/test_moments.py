@@ -211,12 +211,12 @@ def test_conditions_fold_to_one_line_unless_one_fails(own_run: Path) -> None:
         return str(found)
 
     assert fold() == " open"
-    assert "10 of 18 conditions hold<" in (own_run / "report.html").read_text()
+    assert "11 of 19 conditions hold<" in (own_run / "report.html").read_text()
     with edited(own_run) as verdict:
         for condition in verdict["conditions"]:
             condition["ok"] = True
     assert fold() == ""
-    assert "18 of 18 conditions hold<" in (own_run / "report.html").read_text()
+    assert "19 of 19 conditions hold<" in (own_run / "report.html").read_text()
 
 
 def test_a_reason_that_only_repeats_an_incident_is_left_out(own_incidents: Path) -> None:
