@@ -17,7 +17,14 @@ from wrackline.nemesis.guided.steps import Aim, GuidedStep
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import ONCE, GuidedSpec
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.words import SPARE, SPARES, hosts_named, plain, settled_by_seed
+from wrackline.nemesis.targets.words import (
+    INTERNAL_TOPICS,
+    SPARE,
+    SPARES,
+    hosts_named,
+    plain,
+    settled_by_seed,
+)
 from wrackline.systems.base import ClusterState, Node, PartitionState
 
 LATE_S = 3.0
@@ -132,8 +139,8 @@ def guided_steps(spec: GuidedSpec, nodes: Sequence[Node], topic: str, replicas: 
     brokers = [node.node_id for node in nodes if node.is_broker and not node.spare]
     controller = next((node.node_id for node in nodes if node.is_controller), -1)
     there = tuple(brokers[:replicas])
-    state = ClusterState(
-        controller, tuple(brokers), (PartitionState(topic, spec.partition, there[0], 0, there, there),)
-    )
+    places = [(topic, spec.partition), *((internal, 0) for internal in INTERNAL_TOPICS)]
+    partitions = tuple(PartitionState(name, number, there[0], 0, there, there) for name, number in places)
+    state = ClusterState(controller, tuple(brokers), partitions)
     aim = Aim(state, {node.node_id: node for node in nodes}, spec.topic or topic, spec.partition)
     return SCHEDULES[spec.name](aim)

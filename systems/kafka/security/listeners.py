@@ -12,7 +12,6 @@ from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.model import ResourceType
 from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.kafka.security.certificates import authorities, believed, serial_of
 from wrackline.systems.kafka.security.settings import KEYSTORE
 
 ROTATED = "keystore-rotated.pem"
@@ -30,6 +29,8 @@ class Listeners:
 
     def served(self, node: Node, timeout_s: float) -> str:
         """Returns the serial number of the certificate that a new client is shown, which it believes."""
+        from wrackline.systems.kafka.security.certificates import believed
+
         context = ssl.create_default_context(cafile=str(believed()))
         try:
             with self._fleet.entered():
@@ -45,6 +46,8 @@ class Listeners:
 
     def rotate(self, connection: Connection, node: Node, timeout_s: float) -> str:
         """The broker that is asked serves a certificate of the other authority; returns its serial number."""
+        from wrackline.systems.kafka.security.certificates import authorities
+
         issued = authorities()[1].issue(node.host.name, node.host.address)
         file = f"{folders_of(node.host).configs}/{ROTATED}"
         try:
@@ -63,6 +66,8 @@ class Listeners:
             keystore = self._fleet.remote(node.host).run(f"cat {file}").stdout
         except FleetError as error:
             raise DeployError(f"{node.host.name}: {error}") from error
+        from wrackline.systems.kafka.security.certificates import serial_of
+
         self._await(node, serial_of(keystore), timeout_s)
 
     def _set(self, connection: Connection, node: Node, file: str | None) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wrackline.kafka_client.security import Security
-from wrackline.systems.kafka.security.certificates import believed
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -53,6 +52,8 @@ class ClusterSecurity:
 
     def of(self, user: str) -> Security:
         """Returns what a client is let in by."""
+        from wrackline.systems.kafka.security.certificates import believed
+
         return Security(
             protocol=self.protocol,
             mechanism="" if self.mechanism is None else self.mechanism if user == CLIENTS else OWNERS,
