@@ -52,14 +52,12 @@ class ClusterSecurity:
 
     def of(self, user: str) -> Security:
         """Returns what a client is let in by."""
-        from wrackline.systems.kafka.security.certificates import believed
-
         return Security(
             protocol=self.protocol,
             mechanism="" if self.mechanism is None else self.mechanism if user == CLIENTS else OWNERS,
             username=user if self.mechanism else "",
             password=PASSWORDS[user] if self.mechanism else "",
-            ca=str(believed()) if self.tls else None,
+            ca=_authorities() if self.tls else None,
         )
 
     @property
@@ -95,3 +93,10 @@ class ClusterSecurity:
         users = PASSWORDS if self.scram is None else {OWNER: PASSWORDS[OWNER]}
         listed = " ".join(f'user_{user}="{password}"' for user, password in users.items())
         return f'{_PLAIN_LOGIN} required username="{OWNER}" password="{PASSWORDS[OWNER]}" {listed};'
+
+
+def _authorities() -> str:
+    """Imports cryptography where it is needed: most commands have nothing to do with it."""
+    from wrackline.systems.kafka.security.certificates import believed
+
+    return str(believed())
