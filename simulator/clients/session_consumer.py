@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kio.schema.errors import ErrorCode
-
 from wrackline.broker.model.messages.requests import (
-    EARLIEST,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchResult,
     ForgottenPartition,
-    ListOffsetsResult,
     Response,
 )
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.history.model import Record, Type
-from wrackline.simulator.clients.batches import decode
-from wrackline.simulator.clients.client import RETRY_MS, Client, Surroundings
+from wrackline.simulator.clients.client import Surroundings
+from wrackline.simulator.clients.consumer import Reader
 
 _LIMITS = (1, 90, 400, 10_000)
 """Bytes that a fetch asks for of one partition, or of all."""
@@ -35,33 +31,19 @@ class _Session:
     """Partition -> the position that the leader knows."""
 
 
-class SessionConsumer(Client):
+class SessionConsumer(Reader):
     """Polls one leader after another, in a session with each."""
 
     def __init__(self, number: int, run: Surroundings) -> None:
         super().__init__(number, run)
-        self._positions = dict.fromkeys(range(self.partitions), 0)
+        self.positions = dict.fromkeys(range(self.partitions), 0)
         self._sessions: dict[NodeId, _Session] = {}
         self._last: NodeId = -1
-
-    def begin(self) -> None:
-        self._assign({})
-        self._refresh(self._poll)
-
-    def _assign(self, positions: dict[int, int]) -> None:
-        self._positions.update(positions)
-        extra = {"positions": {str(partition): at for partition, at in self._positions.items()}}
-        self._record(Type.INVOKE, "assign", extra=extra)
-        self._record(Type.OK, "assign", extra=extra)
-
-    def _again(self) -> None:
-        if not self.stopping:
-            self._after("again", RETRY_MS, lambda: self._refresh(self._poll))
 
     def _poll(self) -> None:
         if self.stopping:
             return
-        leaders = {partition: self._leader_of(partition) for partition in self._positions}
+        leaders = {partition: self._leader_of(partition) for partition in self.positions}
         nodes = sorted({node for node in leaders.values() if node is not None})
         if not nodes:
             self._again()
@@ -69,7 +51,7 @@ class SessionConsumer(Client):
         node = next((node for node in nodes if node > self._last), nodes[0])
         self._last = node
         session = self._sessions.setdefault(node, _Session())
-        asked = {p: self._positions[p] for p, leader in leaders.items() if leader == node}
+        asked = {p: self.positions[p] for p, leader in leaders.items() if leader == node}
         changed = {p: at for p, at in asked.items() if session.sent.get(p) != at}
         gone = [p for p in session.sent if p not in asked]
         session.sent = asked
@@ -97,36 +79,16 @@ class SessionConsumer(Client):
         session.id, session.epoch = response.session_id, session.epoch + 1 if response.session_id else 0
         if not session.id:
             session.sent = {}
-        records = [record for result in response.partitions for record in self._taken(result)]
-        positions = {str(partition): at for partition, at in self._positions.items()}
-        self._record(Type.OK, "poll", records=tuple(records), extra={"positions": positions})
-        refused = [result for result in response.partitions if result.error is not NO_ERROR]
-        if refused:
+        records = tuple(record for result in response.partitions for record in self._served(result))
+        self._record(Type.OK, "poll", records=records, extra=self._told)
+        refused = next((result for result in response.partitions if result.error is not NO_ERROR), None)
+        if refused is not None:
             self._sessions.pop(node, None)
-            self._refused(refused[0])
-        elif records:
-            self._poll()
-        elif not self.stopping:
-            self._after("again", 20, self._poll)
+            self._refused(refused.tp.partition, refused.error)
+        else:
+            self._go_on(brought=bool(records))
 
-    def _taken(self, result: FetchResult) -> list[Record]:
-        partition = result.tp.partition
+    def _served(self, result: FetchResult) -> list[Record]:
         if result.error is not NO_ERROR or not isinstance(result.records, bytes):
             return []
-        records = decode(result.records, partition, self._positions[partition])
-        if records:
-            self._positions[partition] = records[-1].offset + 1
-        return records
-
-    def _refused(self, result: FetchResult) -> None:
-        leader = self._leader_of(result.tp.partition)
-        if result.error is not ErrorCode.offset_out_of_range or leader is None:
-            self._again()
-            return
-
-        def answered(start: ListOffsetsResult | None) -> None:
-            if start is not None and start.error is NO_ERROR:
-                self._assign({result.tp.partition: start.offset})
-            self._again()
-
-        self._ask_offset(leader, result.tp.partition, EARLIEST, answered)
+        return self._taken(result.tp.partition, result.records)
