@@ -9,13 +9,14 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.fleets.folders import data_dir, data_dirs, folders_of
+from wrackline.fleets.folders import data_dir, data_dirs
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.log_dirs import describe_log_dirs, move_logs
 from wrackline.kafka_client.transport import ProtocolError
@@ -46,15 +47,12 @@ from wrackline.systems.kafka.properties import (
     properties,
     properties_of,
 )
-from wrackline.systems.kafka.security.listeners import Listeners
 from wrackline.systems.kafka.security.settings import (
     BY_SECURITY,
     CLIENTS,
-    KEYSTORE,
     OWN_KEYS,
     OWNER,
     PASSWORDS,
-    TRUSTSTORE,
     ClusterSecurity,
 )
 from wrackline.systems.kafka.security.throttling import measure
@@ -64,6 +62,9 @@ from wrackline.systems.kafka.tier import Tier, compiled
 from wrackline.systems.kafka.tier import properties as tier_properties
 from wrackline.systems.metadata_changes import Chronicle, QuorumLog
 from wrackline.systems.spec import is_true
+
+if TYPE_CHECKING:
+    from wrackline.systems.kafka.security.listeners import Listeners
 
 START_S = 40.0
 T = TypeVar("T")
@@ -107,7 +108,6 @@ class KafkaSystem(KafkaNodes):
         self._features = dict(features or {})
         self._security = security or ClusterSecurity()
         self._as_owner = self._security.of(OWNER)
-        self._listeners = Listeners(fleet, self._security.listener)
         self._config = dict(config or {})
         self._tier = tier
         self._racks = dict(racks or {})
@@ -170,12 +170,14 @@ class KafkaSystem(KafkaNodes):
     def _bring(self, node: Node) -> None:
         super()._bring(node)
         if self._security.tls and node.is_broker:
-            remote, configs = self.fleet.remote(node.host), folders_of(node.host).configs
-            from wrackline.systems.kafka.security.certificates import authorities, believed
+            self._listeners.bring(node)
 
-            remote.put(believed().read_bytes(), f"{configs}/{TRUSTSTORE}")
-            keystore = authorities()[0].issue(node.host.name, node.host.address).keystore
-            remote.put(keystore, f"{configs}/{KEYSTORE}", mode=0o600)
+    @cached_property
+    def _listeners(self) -> Listeners:
+        """Who has no certificates does not wait for the library that makes them."""
+        from wrackline.systems.kafka.security.listeners import Listeners
+
+        return Listeners(self.fleet, self._security.listener)
 
     def _release_of(self, node: Node) -> Release:
         return self._kafka(self._version_of(node))

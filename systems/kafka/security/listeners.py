@@ -6,13 +6,16 @@ import socket
 import ssl
 import time
 
+from cryptography.x509 import load_der_x509_certificate
+
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import folders_of
 from wrackline.kafka_client.connection import Connection
 from wrackline.kafka_client.model import ResourceType
 from wrackline.kafka_client.transport import ProtocolError
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.kafka.security.settings import KEYSTORE
+from wrackline.systems.kafka.security.certificates import authorities, believed, serial_of
+from wrackline.systems.kafka.security.settings import KEYSTORE, TRUSTSTORE
 
 ROTATED = "keystore-rotated.pem"
 LOOK_S = 0.2
@@ -21,16 +24,22 @@ LOOKS = 8
 
 
 class Listeners:
-    """Every error is a DeployError."""
+    """Every error of a running cluster is a DeployError."""
 
     def __init__(self, fleet: Fleet, listener: str) -> None:
         self._fleet = fleet
         self._setting = f"listener.name.{listener.lower()}.ssl.keystore.location"
 
+    def bring(self, node: Node) -> None:
+        """Lays a node's first certificate, and what it believes, into the folder of its settings. Raises
+        FleetError."""
+        remote, configs = self._fleet.remote(node.host), folders_of(node.host).configs
+        remote.put(believed().read_bytes(), f"{configs}/{TRUSTSTORE}")
+        keystore = authorities()[0].issue(node.host.name, node.host.address).keystore
+        remote.put(keystore, f"{configs}/{KEYSTORE}", mode=0o600)
+
     def served(self, node: Node, timeout_s: float) -> str:
         """Returns the serial number of the certificate that a new client is shown, which it believes."""
-        from wrackline.systems.kafka.security.certificates import believed
-
         context = ssl.create_default_context(cafile=str(believed()))
         try:
             with self._fleet.entered():
@@ -40,14 +49,10 @@ class Listeners:
         except (OSError, FleetError) as error:
             raise DeployError(f"{node.host.name} shows no certificate: {error}") from error
         assert certificate is not None
-        from cryptography.x509 import load_der_x509_certificate
-
         return f"{load_der_x509_certificate(certificate).serial_number:x}"
 
     def rotate(self, connection: Connection, node: Node, timeout_s: float) -> str:
         """The broker that is asked serves a certificate of the other authority; returns its serial number."""
-        from wrackline.systems.kafka.security.certificates import authorities
-
         issued = authorities()[1].issue(node.host.name, node.host.address)
         file = f"{folders_of(node.host).configs}/{ROTATED}"
         try:
@@ -66,8 +71,6 @@ class Listeners:
             keystore = self._fleet.remote(node.host).run(f"cat {file}").stdout
         except FleetError as error:
             raise DeployError(f"{node.host.name}: {error}") from error
-        from wrackline.systems.kafka.security.certificates import serial_of
-
         self._await(node, serial_of(keystore), timeout_s)
 
     def _set(self, connection: Connection, node: Node, file: str | None) -> None:
