@@ -16,6 +16,8 @@ from wrackline.plugins.nearest import instead_of
 from wrackline.plugins.registry import LISTS_ALL
 
 _SHOWN_KEYS = 24
+_PLACES_NAMED = 3
+"""A key that more parts have is no hint."""
 
 
 class Misfits(ValueError):
@@ -73,7 +75,7 @@ def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str,
     path = _path(loc, model, written, last_may_lack=mistake["type"] == "missing")
     match mistake["type"], mistake.get("ctx", {}):
         case "extra_forbidden", _:
-            return f"{path}: unknown key{_suggestion(loc, model)}"
+            return f"{path}: unknown key{_suggestion(loc, model, written)}"
         case "missing", _:
             return f"{path}: missing"
         case "union_tag_not_found", {"discriminator": key}:
@@ -168,7 +170,7 @@ def _has(written: Any, step: int | str) -> bool:
     return isinstance(written, dict) and step in written
 
 
-def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
+def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel], written: Mapping[str, Any]) -> str:
     annotation: Any = model
     for step in loc[:-1]:
         annotation, _ = _descend(annotation, step)
@@ -178,11 +180,11 @@ def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
     keys = [field.alias or name for name, field in result[0].model_fields.items()]
     given = str(loc[-1])
     near = difflib.get_close_matches(given, keys, n=1)
-    elsewhere = _elsewhere(given, model)
-    if elsewhere and (not near or _likeness(given, elsewhere.rpartition(".")[2]) > _likeness(given, near[0])):
-        near = [elsewhere]
+    elsewhere = _elsewhere(given, model, written)
+    if elsewhere and (not near or _likeness(given, _key(elsewhere[0])) > _likeness(given, near[0])):
+        near = elsewhere
     shown = ", ".join(keys[:_SHOWN_KEYS]) + (", ..." if len(keys) > _SHOWN_KEYS else "")
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
     return f"{hint} known here: {shown}"
 
 
@@ -190,15 +192,29 @@ def _likeness(given: str, key: str) -> float:
     return difflib.SequenceMatcher(None, given, key).ratio()
 
 
-def _elsewhere(given: str, model: type[BaseModel]) -> str:
-    """The place of the nearest key of any part of a specification, with its part's name where it is one of
-    several: ``workload(group).session_timeout_ms``. Empty where none is near, or several parts have it."""
+def _key(place: str) -> str:
+    return place.rpartition(".")[2]
+
+
+def _elsewhere(given: str, model: type[BaseModel], written: Mapping[str, Any]) -> list[str]:
+    """The places of the nearest key of any part of a specification, with the part's name where it is one of
+    several: ``workload(group).session_timeout_ms``. Of several that of the part which is written is meant.
+    Empty where none is near, or too many parts have it."""
     places: dict[str, set[str]] = {}
     for key, place in _places(model):
         places.setdefault(key, set()).add(place)
     near = difflib.get_close_matches(given, places, n=1, cutoff=0.8)
-    result = places[near[0]] if near else set()
-    return result.pop() if len(result) == 1 else ""
+    result = sorted(places[near[0]]) if near else []
+    chosen = [place for place in result if _is_written(place, written)]
+    result = chosen or result
+    return result if len(result) <= _PLACES_NAMED else []
+
+
+def _is_written(place: str, written: Mapping[str, Any]) -> bool:
+    """Tells whether ``workload(group)`` is the workload that is asked for."""
+    part, _, kind = place.partition(".")[0].removesuffix(")").partition("(")
+    given = written.get(part)
+    return isinstance(given, dict) and kind in given.values()
 
 
 def _places(annotation: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -47,12 +47,11 @@ ROLE_OR_CLIENTS = f"^(?:{_CLIENTS}|{_ROLE})$"
 """What `check_any` takes."""
 HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
-    "follower-controllers, spare, spare-controller, last, leader(TOPIC-P), previous-leader(TOPIC-P), "
-    "follower(TOPIC-P), isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), "
-    "coordinator(transaction), coordinator(group G), coordinator(share), zookeepers, leader(zookeeper), "
-    "follower(zookeeper), hosts by name (n1,n2), "
-    "or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the run's, "
-    f"{' or '.join(INTERNAL_TOPICS)}, and G one of workload.groups"
+    "follower-controllers, spare, spare-controller, last, leader(TOPIC-P), likewise "
+    "previous-leader, follower, isr-last, elr and replicas, coordinator(group), coordinator(group G), "
+    "coordinator(transaction), coordinator(share), zookeepers, leader(zookeeper), follower(zookeeper), "
+    "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the "
+    f"run's, {' or '.join(INTERNAL_TOPICS)}, G one of workload.groups"
 )
 HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 

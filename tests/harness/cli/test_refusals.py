@@ -18,7 +18,7 @@ import pytest
 from tests.harness.cli.calling import call
 
 VALIDATE = "validate x.yaml"
-LONGEST = 700
+LONGEST = 600
 
 
 def blocks(file: Path) -> Iterator[str]:

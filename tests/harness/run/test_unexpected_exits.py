@@ -146,7 +146,7 @@ class PaperOfOthers(PaperSystem):
 
     def order(self, *_: Any) -> None: ...
 
-    probe = remove_topics = order
+    probe = remove_topics = remove_groups = order
 
 
 def test_an_external_broker_that_is_silent_during_any_fault_did_not_die_unasked() -> None:
