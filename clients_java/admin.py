@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wrackline.clients_java.errors import error_of
-from wrackline.clients_java.jvm import Kafka, closed, log, opened
+from wrackline.clients_java.jvm import Kafka, opened
 from wrackline.workloads.clients.base import Settings
 
 WAIT_S = 5.0
@@ -35,11 +35,7 @@ class JavaAdmin:
             raise error_of(kafka.thrown(error.getCause() or error)) from error
 
     def close(self) -> None:
-        try:
-            self._handle.close(self._kafka.ms(0))
-        except self._kafka.jpype.JException as error:
-            log.debug("%s", error)
-        closed(self)
+        self._kafka.close(self, self._handle, self._kafka.ms(0))
 
     def end(self) -> None:
         self.close()

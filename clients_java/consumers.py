@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wrackline.clients_java import configs
-from wrackline.clients_java.jvm import Kafka, closed, log, opened
+from wrackline.clients_java.jvm import Kafka, log, opened
 from wrackline.workloads.clients.base import Fetched, Polled, Settings
 from wrackline.workloads.payload import HEADER
 
@@ -143,14 +143,7 @@ class JavaConsumer:
             return -1
 
     def close(self) -> None:
-        try:
-            self._handle.close(self._kafka.ms(0))
-        except self._kafka.jpype.JException as error:
-            log.debug("%s", error)
-        self._forget()
-
-    def _forget(self) -> None:
-        closed(self)
+        self._kafka.close(self, self._handle, self._kafka.ms(0))
 
     def end(self) -> None:
         """The one call of a consumer that another thread may make."""

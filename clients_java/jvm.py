@@ -158,6 +158,15 @@ class Kafka:
             why = thrown.cause.said if thrown.cause is not None else thrown.said
             raise RefusedSetting(" ".join(why.split())) from error
 
+    def close(self, client: Closing, handle: Any, how: Any) -> None:
+        """Closes a client of the library for good. ``how``: a time to wait, or options. What goes wrong is
+        told in the log: nobody could do anything about it."""
+        try:
+            handle.close(how)
+        except self.jpype.JException as error:
+            log.debug("%s", error)
+        closed(client)
+
     def enter(self) -> None:
         """This thread's class loader is that of the library. A thread that is known to Java would keep the
         process from ending, unless it is a daemon."""

@@ -103,11 +103,8 @@ class JavaMember(JavaConsumer):
         operation = self._kafka.named(f"{CLOSE_OPTIONS}$GroupMembershipOperation")
         what = operation.DEFAULT if leave else operation.REMAIN_IN_GROUP
         options = self._kafka.named(CLOSE_OPTIONS).groupMembershipOperation(what)
-        try:
-            self._handle.close(options.withTimeout(self._kafka.ms(CLOSE_S if leave else 0)))
-        except self._kafka.jpype.JException as error:
-            log.debug("%s", error)
-        self._forget()
+        how = options.withTimeout(self._kafka.ms(CLOSE_S if leave else 0))
+        self._kafka.close(self, self._handle, how)
 
 
 def _numbers(places: Any) -> list[int]:

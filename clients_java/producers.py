@@ -10,7 +10,7 @@ from typing import Any
 
 from wrackline.clients_java import configs, errors
 from wrackline.clients_java.consumers import JavaConsumer
-from wrackline.clients_java.jvm import Kafka, closed, log, opened
+from wrackline.clients_java.jvm import Kafka, opened
 from wrackline.workloads.clients import outcomes
 from wrackline.workloads.clients.base import Consumer, Outgoing, Settings
 from wrackline.workloads.clients.outcomes import Outcome
@@ -102,11 +102,7 @@ class JavaProducer(ProducerOfOperations):
     def close(self) -> None:
         """Closes the producer without time to wait: the library drops what is queued, and aborts no
         transaction by itself."""
-        try:
-            self._handle.close(self._kafka.ms(0))
-        except self._kafka.jpype.JException as error:
-            log.debug("%s", error)
-        closed(self)
+        self._kafka.close(self, self._handle, self._kafka.ms(0))
 
     def end(self) -> None:
         self.close()

@@ -140,11 +140,7 @@ class JavaShareMember:
         self._close(CLOSE_S)
 
     def _close(self, timeout_s: float) -> None:
-        try:
-            self._handle.close(self._kafka.ms(timeout_s))
-        except self._kafka.jpype.JException as error:
-            log.debug("%s", error)
-        closed(self)
+        self._kafka.close(self, self._handle, self._kafka.ms(timeout_s))
 
     def crash(self) -> None:
         """No version can be asked for that, so the thread that sends and receives is ended. The client cannot
