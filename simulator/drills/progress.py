@@ -8,22 +8,16 @@ from contextlib import contextmanager
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages.admin import (
-    AlteredResource,
-    AlterOp,
     AlterPartitionReassignmentsRequest,
-    ConfigChange,
     ElectionType,
     ElectLeadersRequest,
-    IncrementalAlterConfigsRequest,
     Reassignment,
-    Resource,
 )
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
+from wrackline.simulator.faults.operators import min_isr_request
 from wrackline.simulator.faults.setup import TOPIC
 
-_TOPIC_RESOURCE = 2
-"""The resource type, in Kafka's numbers."""
 LONG: list[Drill] = []
 """A run does one of them."""
 
@@ -199,22 +193,15 @@ def _office(ground: Ground) -> tuple[NodeId, int]:
 @_long
 def rest(ground: Ground) -> None:
     """Nothing is done: nothing changes, and every replica knows what is committed."""
-    world = ground.world
     for image in ground.partitions:
         ground.tp = image.tp
         if image.tp.topic == TOPIC:
             ground.sent(image.leader, count=2)
-    active = world.active_controller()
-    before = {
-        image.tp: (image.leader, image.leader_epoch, image.partition_epoch) for image in ground.partitions
-    }
+    before, office = ground.partitions, _office(ground)
     ground.rest(max(1.6 * ground.lag_ms, 1.5 * ground.session_ms, 3 * ground.fetch_ms) + SLACK_MS)
-    after = {
-        image.tp: (image.leader, image.leader_epoch, image.partition_epoch) for image in ground.partitions
-    }
     if "leader_imbalance_check_interval_ms" not in ground.controller:
-        ground.expect("leader and epochs of each partition", after, before)
-    ground.expect("the active controller", world.active_controller(), active)
+        ground.expect("what is registered of each partition", ground.partitions, before)
+    ground.expect("the active controller and its epoch", _office(ground), office)
     ground.whole(within_ms=1)
 
 
@@ -288,8 +275,6 @@ def too_small_isr(ground: Ground) -> None:
 
 
 def _set_min_isr(ground: Ground, leader: NodeId, count: int) -> None:
-    change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
-    resource = AlteredResource(Resource(_TOPIC_RESOURCE, ground.tp.topic), (change,))
-    answer = ground.ask(leader, IncrementalAlterConfigsRequest((resource,)))
+    answer = ground.ask(leader, min_isr_request(ground.tp.topic, count))
     ground.expect("the answer to a setting", [each.error for each in answer.resources], [ErrorCode.none])
     ground.must("the leader to know", lambda: ground.replica(leader).min_isr == count, 1_500)

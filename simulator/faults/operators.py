@@ -27,6 +27,11 @@ _TOPIC_RESOURCE = 2
 """The resource type, in Kafka's numbers."""
 
 
+def min_isr_request(topic: str, count: int) -> IncrementalAlterConfigsRequest:
+    change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
+    return IncrementalAlterConfigsRequest((AlteredResource(Resource(_TOPIC_RESOURCE, topic), (change,)),))
+
+
 def _nothing() -> None:
     pass
 
@@ -146,9 +151,7 @@ def _then_slowly(driver: FaultDriver, min_isr: int) -> None:
 
 def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> Callable[[], None]:
     """Sets MinISR, and returns a function that ends the asking."""
-    change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
-    resource = AlteredResource(Resource(_TOPIC_RESOURCE, driver.topic), (change,))
-    request = IncrementalAlterConfigsRequest((resource,))
+    request = min_isr_request(driver.topic, count)
     asked = draw.choice(sorted(driver.world.brokers))
     ended: list[bool] = []
 

@@ -26,14 +26,12 @@ def _search(request: dict[str, Any]) -> dict[str, Any]:
         any_profile="profile" not in request["setup"],
         cpu_limit_s=request["cpu_s"],
     )
-    found = result.found
-    violation = None if found is None else found.violation
+    violation = None if result.found is None else result.found.violation
     return {
         "runs": result.runs,
         "cpu_s": round(time.process_time() - began, 1),
         "oracle": "" if violation is None else violation.oracle,
         "text": "" if violation is None else violation.text,
-        "again": "" if found is None else found.setup.command(),
     }
 
 
@@ -52,7 +50,7 @@ def _drills(request: dict[str, Any]) -> dict[str, Any]:
     began, wanted = time.process_time(), request["drills"]
     every = [each for each in (*SHORT, *LONG) if wanted == "all" or each.__name__ == wanted]
     for seed in range(request["runs"]):
-        session = Run(replace(swarm(Setup(seed)), seconds=1.0, kinds=(), tcp=True))
+        session = Run(replace(swarm(Setup(seed, controllers=3)), seconds=1.0, kinds=(), tcp=True))
         for part in (session.boot, session.main, session.heal):
             if not session.found:
                 part()

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-import wrackline
+import wrackline.broker
 from wrackline.pages.template import Templates
 from wrackline.simulator.mutants.mutation import Mutation, mutations_of
 
@@ -38,7 +38,6 @@ class Outcome:
     cpu_s: float
     runs: int
     reached: bool
-    again: str = ""
 
     @property
     def word(self) -> str:
@@ -59,24 +58,15 @@ def equivalents() -> dict[tuple[str, str, str], str]:
 
 def all_mutations(only: str = "") -> list[Mutation]:
     """Every mutation of the rooms that is not marked as equivalent, in the order of files and lines."""
-    root, known = Path(next(iter(wrackline.__path__))).resolve(), equivalents()
+    (broker,), known = wrackline.broker.__path__, equivalents()
+    root = Path(broker).parent
     result: list[Mutation] = []
-    for folder in _roots(root):
-        for room in ROOMS:
-            for file in sorted((folder / room).rglob("*.py")):
-                name = file.relative_to(folder).as_posix()
-                if only in name and file.name not in _OF_NO_DECISION:
-                    result += mutations_of(name, file.read_text(encoding="utf-8"))
+    for room in ROOMS:
+        for file in sorted((root / room).rglob("*.py")):
+            name = file.relative_to(root).as_posix()
+            if only in name and file.name not in _OF_NO_DECISION:
+                result += mutations_of(name, file.read_text(encoding="utf-8"))
     return [each for each in result if (each.file, each.source, each.change) not in known]
-
-
-def _roots(package: Path) -> Iterator[Path]:
-    """Where the rooms are: in the installed package, or in the checkout beside it."""
-    for folder in map(Path, wrackline.__path__):
-        if (folder / ROOMS[0]).is_dir():
-            yield folder
-            return
-    yield package.parent
 
 
 def outcome_of(mutation: Mutation, request: dict[str, Any]) -> Outcome:
@@ -111,7 +101,6 @@ def outcome_of(mutation: Mutation, request: dict[str, Any]) -> Outcome:
         answer["cpu_s"],
         answer["runs"],
         answer["reached"],
-        answer.get("again", ""),
     )
 
 

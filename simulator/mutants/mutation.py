@@ -194,7 +194,7 @@ class _Visitor(ast.NodeTransformer):
     def _expression(self, node: ast.expr) -> ast.expr:
         if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
             return super().generic_visit(node)  # type: ignore[return-value]
-        if isinstance(node, ast.JoinedStr | ast.Lambda) and isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.JoinedStr):
             return node
         made = (one for change in _OF_EXPRESSIONS for one in change(node))
         replacement = self._replacement(node, made)
