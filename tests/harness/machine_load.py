@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
+import pytest
+
+from wrackline.harness.cli.main import main
 
 OF_LOAD = {
     "asked rate reached before the first fault",
@@ -36,3 +39,16 @@ def despite_load(make: Callable[[], T], results: Path) -> T:
             return made
         shutil.rmtree(results)
     return make()
+
+
+def run_despite_load(file: Path, results: Path) -> tuple[object, Path]:
+    """The exit code of `wrackline run` with this file, and the run's folder, below ``results``."""
+
+    def code() -> object:
+        with pytest.raises(SystemExit) as ended:
+            main(["run", str(file), "--results", str(results), "--master", "local[2]"])
+        return ended.value.code
+
+    ended = despite_load(code, results)
+    [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
+    return ended, made

@@ -9,10 +9,9 @@ import orjson
 import pytest
 import yaml
 
-from tests.harness.machine_load import despite_load
+from tests.harness.machine_load import run_despite_load
 from tests.systems.external.secured import PASSWORD, STRANGER, Secured, secured
 from wrackline.fleets.none.fleet import NoFleet
-from wrackline.harness.cli.main import main
 from wrackline.harness.specification.access import access_of
 from wrackline.harness.specification.check import load_checked
 from wrackline.plugins.registry import Group, names
@@ -98,13 +97,7 @@ def test_the_rights_that_a_plan_shows_are_enough_and_nothing_is_left(
     file.write_text(yaml.safe_dump(settings))
     theirs.grant(access_of(load_checked(file)))
 
-    def code() -> object:
-        with pytest.raises(SystemExit) as ended:
-            main(["run", str(file), "--results", str(results), "--master", "local[2]"])
-        return ended.value.code
-
-    ended = despite_load(code, results)
-    [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
+    ended, made = run_despite_load(file, results)
     verdict = orjson.loads((made / "verdict.json").read_bytes())
     assert (ended, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
     assert theirs.left() == (set(), set())
@@ -137,13 +130,7 @@ def test_a_run_passes_and_tells_no_secret(
         )
     )
 
-    def code() -> object:
-        with pytest.raises(SystemExit) as ended:
-            main(["run", str(file), "--results", str(results), "--master", "local[2]"])
-        return ended.value.code
-
-    ended = despite_load(code, results)
-    [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
+    ended, made = run_despite_load(file, results)
     verdict = orjson.loads((made / "verdict.json").read_bytes())
     assert (ended, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
     assert verdict["faults"][0]["proved"]

@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from tests.checkers.servers import BUCKET, s3
-from tests.harness.machine_load import despite_load
+from tests.harness.machine_load import run_despite_load
 from tests.systems.external.tansu import Tansu, tansu
-from wrackline.harness.cli.main import main
 
 pytestmark = pytest.mark.nightly
 
@@ -53,13 +52,7 @@ def verdict(theirs: Tansu, folder: Path, workload: dict[str, Any], *faults: dict
     }
     file.write_text(yaml.safe_dump(settings))
 
-    def code() -> object:
-        with pytest.raises(SystemExit) as ended:
-            main(["run", str(file), "--results", str(results), "--master", "local[2]"])
-        return ended.value.code
-
-    despite_load(code, results)
-    [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
+    _, made = run_despite_load(file, results)
     result = orjson.loads((made / "verdict.json").read_bytes())
     forbidden = {one["anomaly"] for one in result["anomalies"] if one["in_violations"]}
     return result, forbidden

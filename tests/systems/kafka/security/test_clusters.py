@@ -10,11 +10,10 @@ import orjson
 import pytest
 import yaml
 
-from tests.harness.machine_load import despite_load
+from tests.harness.machine_load import run_despite_load
 from tests.nemesis.sabotage.sabotages import Place, Sabotage, Trial, check, every
 from tests.nemesis.sabotage.trials import ON_SECURED
 from tests.systems.kafka.conftest import cluster, installed
-from wrackline.harness.cli.main import main
 from wrackline.systems.kafka.security.settings import ClusterSecurity
 from wrackline.systems.kafka.system import KafkaSystem
 
@@ -54,13 +53,7 @@ def test_a_run_passes(
     }  # fmt: skip
     file.write_text(yaml.safe_dump(settings))
 
-    def code() -> object:
-        with pytest.raises(SystemExit) as ended:
-            main(["run", str(file), "--results", str(results), "--master", "local[2]"])
-        return ended.value.code
-
-    ended = despite_load(code, results)
-    [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
+    ended, made = run_despite_load(file, results)
     verdict = orjson.loads((made / "verdict.json").read_bytes())
     assert [one["proved"] for one in verdict["faults"]] == [True] * len(faults), verdict["faults"]
     assert (ended, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
