@@ -114,8 +114,8 @@ def _what(row: Excerpt) -> str:
         return f"{where}{asked}"
     if event.f == "delete":
         low = (event.extra or {}).get("low_watermark")
-        told = "" if low is None else f" → low watermark {_offset(low)}"
-        return f"{where} up to {_offset(event.offset)}{told}"
+        start = "" if low is None else f" → low watermark {_offset(low)}"
+        return f"{where} up to {_offset(event.offset)}{start}"
     if event.f == "assign":
         return _positions(event)
     if event.f in ("read", "dequeue"):

@@ -46,9 +46,7 @@ def access_of(spec: Spec) -> tuple[Access, ...]:
 
 
 def _access(spec: Spec) -> Iterator[Access]:
-    faults = [one.inject for one in spec.nemesis.schedule]
-    faults += [fault for lane in spec.nemesis_here.drawn.values() for fault in lane.faults]
-    needed = merged((spec.workload.acls, *(fault.acls for fault in faults)))
+    needed = merged((spec.workload.acls, *(fault.acls for fault in spec.every_fault)))
     # Without a group that commits nothing is made.
     makes_groups = "Read" in needed.get(Resource.GROUP, ())
     for resource, operations in needed.items():

@@ -24,12 +24,12 @@ class Misfits(ValueError):
     """Several mistakes that one validator found. ``args``: a line for each."""
 
 
-def lines(error: ValidationError, model: type[BaseModel], written: Mapping[str, Any]) -> list[str]:
-    """A line for each mistake in ``written``: where, what, and what would do. The one to mend first comes
+def lines(error: ValidationError, model: type[BaseModel], document: Mapping[str, Any]) -> list[str]:
+    """A line for each mistake in ``document``: where, what, and what would do. The one to mend first comes
     first."""
     # An unknown key is most often the cause of a missing one.
     mistakes = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-    return [line for mistake in _one_a_value(_causes(mistakes)) for line in _lines(mistake, model, written)]
+    return [line for mistake in _one_a_value(_causes(mistakes)) for line in _lines(mistake, model, document)]
 
 
 def _causes(mistakes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -65,17 +65,17 @@ _BRANCHES = ("str", "int", "float", "bool")
 _NOT_VALID = "Input should be a valid"
 
 
-def _lines(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]) -> Sequence[str]:
+def _lines(mistake: dict[str, Any], model: type[BaseModel], document: Mapping[str, Any]) -> Sequence[str]:
     cause = mistake.get("ctx", {}).get("error")
-    return cause.args if isinstance(cause, Misfits) else (_line(mistake, model, written),)
+    return cause.args if isinstance(cause, Misfits) else (_line(mistake, model, document),)
 
 
-def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]) -> str:
+def _line(mistake: dict[str, Any], model: type[BaseModel], document: Mapping[str, Any]) -> str:
     loc = tuple(mistake["loc"])
-    path = _path(loc, model, written, last_may_lack=mistake["type"] == "missing")
+    path = _path(loc, model, document, last_may_lack=mistake["type"] == "missing")
     match mistake["type"], mistake.get("ctx", {}):
         case "extra_forbidden", _:
-            return f"{path}: unknown key{_suggestion(loc, model, written)}"
+            return f"{path}: unknown key{_suggestion(loc, model, document)}"
         case "missing", _:
             return f"{path}: missing"
         case "union_tag_not_found", {"discriminator": key}:
@@ -89,10 +89,10 @@ def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str,
         case "string_type", _ if mistake["msg"] == _TEXT and isinstance(mistake["input"], int | float | date):
             return f"{path}: {_as_text(loc, mistake['input'])}"
     message = _in_words_of_yaml(mistake)
-    given = mistake.get("input")
+    value = mistake.get("input")
     if not path:
         return message
-    shown = "" if isinstance(given, dict | list) or mistake["type"] == "value_error" else f", not {given!r}"
+    shown = "" if isinstance(value, dict | list) or mistake["type"] == "value_error" else f", not {value!r}"
     return f"{path}: {message}{shown}"
 
 
@@ -125,10 +125,10 @@ FIRST_GUESSES = {
 """Names that a newcomer tries first -> the one that there is, as its first word, and what it is."""
 
 
-def _as_text(loc: tuple[int | str, ...], given: int | float | date) -> str:
+def _as_text(loc: tuple[int | str, ...], value: int | float | date) -> str:
     """Returns what to do with a number, a boolean or a date where a text is wanted: YAML takes what is not
     quoted for one."""
-    shown = str(given).lower() if isinstance(given, bool) else given
+    shown = str(value).lower() if isinstance(value, bool) else value
     if loc[-1] == "version":
         return f"the number {shown} is no version: quote it and give it in full, such as '4.0.0'"
     return f"input should be a valid string, not {shown}: quote it"
@@ -147,7 +147,7 @@ def _in_words_of_yaml(mistake: Mapping[str, Any]) -> str:
 
 
 def _path(
-    loc: tuple[int | str, ...], model: type[BaseModel], written: Any, *, last_may_lack: bool = False
+    loc: tuple[int | str, ...], model: type[BaseModel], document: Any, *, last_may_lack: bool = False
 ) -> str:
     """``nemesis.faults[2].at_s``: what the reader wrote, without the tags that pydantic adds for unions and
     without the keys that a short form leaves out. ``last_may_lack``: the last key is named though it is not
@@ -156,21 +156,21 @@ def _path(
     annotation: Any = model
     for number, step in enumerate(loc, 1):
         annotation, is_key = _descend(annotation, step)
-        there = _has(written, step)
+        there = _has(document, step)
         if not is_key or not (there or (last_may_lack and number == len(loc))):
             continue
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
-        written = written[step] if there else None
+        document = document[step] if there else None
     return path
 
 
-def _has(written: Any, step: int | str) -> bool:
-    if isinstance(written, list):
-        return isinstance(step, int) and step < len(written)
-    return isinstance(written, dict) and step in written
+def _has(document: Any, step: int | str) -> bool:
+    if isinstance(document, list):
+        return isinstance(step, int) and step < len(document)
+    return isinstance(document, dict) and step in document
 
 
-def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel], written: Mapping[str, Any]) -> str:
+def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel], document: Mapping[str, Any]) -> str:
     annotation: Any = model
     for step in loc[:-1]:
         annotation, _ = _descend(annotation, step)
@@ -178,43 +178,43 @@ def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel], written: Map
     if len(result) != 1:
         return ""
     keys = [field.alias or name for name, field in result[0].model_fields.items()]
-    given = str(loc[-1])
-    near = difflib.get_close_matches(given, keys, n=1)
-    elsewhere = _elsewhere(given, model, written)
-    if elsewhere and (not near or _likeness(given, _key(elsewhere[0])) > _likeness(given, near[0])):
+    value = str(loc[-1])
+    near = difflib.get_close_matches(value, keys, n=1)
+    elsewhere = _elsewhere(value, model, document)
+    if elsewhere and (not near or _likeness(value, _key(elsewhere[0])) > _likeness(value, near[0])):
         near = elsewhere
     shown = ", ".join(keys[:_SHOWN_KEYS]) + (", ..." if len(keys) > _SHOWN_KEYS else "")
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
     return f"{hint} known here: {shown}"
 
 
-def _likeness(given: str, key: str) -> float:
-    return difflib.SequenceMatcher(None, given, key).ratio()
+def _likeness(value: str, key: str) -> float:
+    return difflib.SequenceMatcher(None, value, key).ratio()
 
 
 def _key(place: str) -> str:
     return place.rpartition(".")[2]
 
 
-def _elsewhere(given: str, model: type[BaseModel], written: Mapping[str, Any]) -> list[str]:
+def _elsewhere(value: str, model: type[BaseModel], document: Mapping[str, Any]) -> list[str]:
     """The places of the nearest key of any part of a specification, with the part's name where it is one of
     several: ``workload(group).session_timeout_ms``. Of several that of the part which is written is meant.
     Empty where none is near, or too many parts have it."""
     places: dict[str, set[str]] = {}
     for key, place in _places(model):
         places.setdefault(key, set()).add(place)
-    near = difflib.get_close_matches(given, places, n=1, cutoff=0.8)
+    near = difflib.get_close_matches(value, places, n=1, cutoff=0.8)
     result = sorted(places[near[0]]) if near else []
-    chosen = [place for place in result if _is_written(place, written)]
+    chosen = [place for place in result if _is_in_document(place, document)]
     result = chosen or result
     return result if len(result) <= _PLACES_NAMED else []
 
 
-def _is_written(place: str, written: Mapping[str, Any]) -> bool:
+def _is_in_document(place: str, document: Mapping[str, Any]) -> bool:
     """Tells whether ``workload(group)`` is the workload that is asked for."""
     part, _, kind = place.partition(".")[0].removesuffix(")").partition("(")
-    given = written.get(part)
-    return isinstance(given, dict) and kind in given.values()
+    value = document.get(part)
+    return isinstance(value, dict) and kind in value.values()
 
 
 def _places(annotation: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -219,6 +219,12 @@ class Sections(Strict):
         return self.nemesis.without_preset(self.cannot)[0]
 
     @property
+    def every_fault(self) -> list[FaultSpec]:
+        """Returns the faults of the schedule, and then all that may be drawn."""
+        drawn = [fault for lane in self.nemesis_here.drawn.values() for fault in lane.faults]
+        return [*(one.inject for one in self.nemesis.schedule), *drawn]
+
+    @property
     def left_out(self) -> list[str]:
         """Faults of the preset that are not possible here: a line each."""
         left_out = self.nemesis.without_preset(self.cannot)[1]

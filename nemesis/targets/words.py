@@ -48,8 +48,8 @@ ROLE_OR_CLIENTS = f"^(?:{_CLIENTS}|{_ROLE})$"
 HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
     "follower-controllers, spare, spare-controller, last, leader(TOPIC-P), likewise "
-    "previous-leader, follower, isr-last, elr and replicas, coordinator(group), coordinator(group G), "
-    "coordinator(transaction), coordinator(share), zookeepers, leader(zookeeper), follower(zookeeper), "
+    "previous-leader, follower, isr-last, elr and replicas, coordinator(group), likewise (group G), "
+    "(transaction) and (share), zookeepers, leader(zookeeper), follower(zookeeper), "
     "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the "
     f"run's, {' or '.join(INTERNAL_TOPICS)}, G one of workload.groups"
 )

@@ -150,6 +150,5 @@ def _strategy(first: object, *meanwhile: object) -> str:
 
 def later_versions(spec: Spec) -> list[str]:
     """Returns the versions that nodes become by faults of the run, each once."""
-    drawn = (fault for lane in spec.nemesis_here.drawn.values() for fault in lane.faults)
-    faults = (*(one.inject for one in spec.nemesis.schedule), *drawn)
-    return list(dict.fromkeys(fault.to for fault in faults if isinstance(fault, RollingUpgradeSpec)))
+    upgrades = (fault for fault in spec.every_fault if isinstance(fault, RollingUpgradeSpec))
+    return list(dict.fromkeys(one.to for one in upgrades))

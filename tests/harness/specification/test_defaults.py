@@ -38,6 +38,17 @@ CHOICES = {
     ("mtu-black-hole", "shape", "clients"): "mtu-black-hole has the shapes",
     ("mtu-black-hole", "shape", "majorities-ring"): "mtu-black-hole has the shapes",
     ("mtu-black-hole", "shape", "bridge"): "mtu-black-hole has the shapes",
+    ("change-config", "entity", "clients"): "use the fault quota",
+    # By what clients prove who they are only the writer can say.
+    **{
+        ("apache-kafka", "security.protocol", protocol): "needs a mechanism"
+        for protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+    },
+    **{
+        ("apache-kafka", "security.mechanism", mechanism): "PLAINTEXT has no mechanism"
+        for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+    },
+    ("apache-kafka", "security.acls", True): "acls need to know who a client is",
     # There are nine hosts at most.
     **{(fleet, "spares", 8): "are more than the 9" for fleet in ("libvirt", "netns", "process", "qemu")},
 }

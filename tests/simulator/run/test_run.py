@@ -214,10 +214,13 @@ def test_what_the_oracle_of_the_clients_sees() -> None:
 def test_an_acknowledged_value_must_be_in_the_final_read() -> None:
     oracle = ClientView(acks=-1, idempotent=False, loss_allowed=False)
     oracle.look([sent(1, Record(0, 0, 10), Record(0, 1, 11))])
-    assert oracle.final({0: [Record(0, 0, 10), Record(0, 1, 11)]}) == []
-    found: list[Violation] = oracle.final({0: [Record(0, 1, 11)]})
+    assert oracle.final({0: [Record(0, 0, 10), Record(0, 1, 11)]}, {0: 0}, {}) == []
+    missing = {0: [Record(0, 1, 11)]}
+    found: list[Violation] = oracle.final(missing, {0: 0}, {})
     assert [violation.oracle for violation in found] == ["lost-write"]
     assert "0@0" in found[0].text
+    assert oracle.final(missing, {0: 1}, {0: 1}) == []
+    assert [violation.oracle for violation in oracle.final(missing, {0: 1}, {})] == ["log-start"]
 
 
 def test_a_run_becomes_a_run_directory_that_the_harness_reads(tmp_path: Path) -> None:
