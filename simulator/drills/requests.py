@@ -27,7 +27,7 @@ from wrackline.broker.model.messages.requests import (
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.history.model import UNKNOWN, Record, Type
 from wrackline.simulator.clients.batches import decode, encode
-from wrackline.simulator.drills.ground import ANSWER_MS, Drill, Ground
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 
 SHORT: list[Drill] = []
 """A run does several of them."""
@@ -108,6 +108,12 @@ def late_fetches(ground: Ground) -> None:
         return
     follower = ground.draw.choice(ground.followers())
     state = replica.leading.followers[follower]
+    known_as = ground.world.image.brokers[follower].epoch
+    ground.must(
+        f"node {leader} to know how far node {follower} is",
+        lambda: (state.leo, state.broker_epoch) == (replica.log.leo, known_as),
+        2 * ground.fetch_ms + SLACK_MS,
+    )
     before = state.leo, state.broker_epoch, replica.high_watermark, replica.leading.isr
     former = ground.world.image.brokers[follower].epoch - 1
     for who, broker_epoch, what in (

@@ -200,3 +200,20 @@ def test_the_clients_of_hosts_that_were_hit_are_hit_again_and_the_world_has_none
 def test_knocks_of_clients_go_where_the_cut_is() -> None:
     found = [step for step in CLIENTS.commands(context("n1", "n3")).probe if isinstance(step, TcpProbeFrom)]
     assert [[way.name for way in step.ways] for step in found] == [["clients>n1:9092", "clients>n3:9092"]]
+
+
+@pytest.mark.parametrize(
+    ("fleet", "refused"),
+    [
+        ({"kind": "netns", "controllers": 3, "combined": True}, True),
+        ({"kind": "netns", "controllers": 1}, False),
+    ],
+)
+def test_halves_of_all_have_another_side_or_are_refused(fleet: dict[str, Any], *, refused: bool) -> None:
+    fault = {"at_s": 1, "duration_s": 2, "fault": "partition", "shape": "halves", "target": "all"}
+    spec = {"name": "a", "fleet": fleet, "nemesis": {"schedule": [fault]}}
+    if not refused:
+        validated(spec, "a.yaml")
+        return
+    with pytest.raises(SpecError, match="nobody is left on the other side"):
+        validated(spec, "a.yaml")
