@@ -154,6 +154,7 @@ class Ground:
 
     def settle(self) -> None:
         """Preferred replicas lead, so that no balancing moves a leader in the middle of a drill."""
+
         def preferred() -> bool:
             return all(image.leader == image.replicas[0] for image in self.partitions)
 

@@ -293,6 +293,11 @@ class PartitionSpec(TrafficSpec):
         hosts = fleet.hosts if self.controllers else (*fleet.broker_hosts, *fleet.spare_hosts)
         if self.shape is Shape.MAJORITIES_RING and hosts and len(hosts) < SMALLEST_RING:
             return f"partition majorities-ring needs {SMALLEST_RING} hosts or more, there are {len(hosts)}"
-        if hosts and self.shape is Shape.HALVES and self.target == "all" and set(hosts) == {*fleet.broker_hosts}:
+        if (
+            hosts
+            and self.shape is Shape.HALVES
+            and self.target == "all"
+            and set(hosts) == {*fleet.broker_hosts}
+        ):
             return "partition halves of all: nobody is left on the other side; leave target out, or say half"
         return super().refusal(fleet, system)
