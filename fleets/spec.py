@@ -45,6 +45,9 @@ class FleetSpec(Strict):
         """Returns the needs of the hosts regarding this machine, by the names of `wrackline.needs`."""
         return ()
 
+    virtual: ClassVar[bool] = False
+    """Whether its hosts are simulated, in virtual time."""
+
     slowness: ClassVar[float] = 1.0
     """So many times as long as on this machine itself things take on its hosts: by it the waits of a system
     grow that the user has not set."""

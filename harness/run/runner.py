@@ -19,6 +19,11 @@ from wrackline.history.store.folder import private_folder
 def run(spec: Spec, options: Options) -> Outcome:
     """Make one run. Raises Interrupted, FleetError or DeployError for hosts that cannot be named, and
     CannotRecord when its directory cannot be written; everything that goes wrong later is in the outcome."""
+    if spec.fleet.virtual:
+        # The simulator takes half a second to import, which only such a run should wait for.
+        from wrackline.harness.run.simulated.run import run_simulated
+
+        return run_simulated(spec, options)
     with opened(spec, options) as live:
         return _execute(live)
 

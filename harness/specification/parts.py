@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections, TopicSpec
+from wrackline.harness.specification.virtual_time import refusals
 from wrackline.nemesis.faults.cluster.admin import ElectPreferred
 from wrackline.nemesis.faults.cluster.features import UpdateFeatureSpec
 from wrackline.nemesis.faults.processes.restarts import RollingUpgradeSpec
@@ -41,6 +42,7 @@ LONGEST_TEST_ID = 64
 def check(spec: Sections) -> None:
     """Raises Misfits with a line for each mistake: the key, what is wrong, what would do."""
     mistakes = [
+        *refusals(spec),
         *_topics(spec),
         *_fleet(spec),
         *_small_enough(spec),

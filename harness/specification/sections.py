@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from wrackline.fleets.spec import FleetSpec
+from wrackline.harness.specification import virtual_time
 from wrackline.nemesis.faults.by_command import beyond_commands
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import ClusterFault
@@ -232,6 +233,8 @@ class Sections(Strict):
 
     def cannot(self, fault: FaultSpec) -> str | None:
         """Returns why the fault cannot be done to this system on these hosts; None when it can."""
+        if self.fleet.virtual:
+            return virtual_time.cannot(fault, self.fleet.hosts)
         if self.system.broker_names() is None:
             return fault.refusal(self.fleet, self.system) if self.fleet.hosts else None
         built = fault.build()

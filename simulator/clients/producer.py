@@ -62,6 +62,8 @@ class ProducerOptions:
     """Mean pause between two operations."""
     batch: int = 2
     """At most so many records in one."""
+    size: int = 8
+    """Bytes of a record's value."""
     delivery_timeout_ms: float = 8_000.0
     timeouts_ms: tuple[int, ...] = (600, 1_500, 2_500, 5_000)
     """One of them for each try: while one producer waits for a leader another has gone on to the next."""
@@ -155,7 +157,7 @@ class Producer(Client):
             self._sequences[sending.partition] = (sequence + count) % _SEQUENCES
         if "times" in self.options.load and self.random.random() < 0.3:
             sending.off_ms = self.random.choice(_OFF_MS)
-        size = self.random.choice((8, 8, 60, 400)) if "batches" in self.options.load else 8
+        size = self.random.choice((8, 8, 60, 400)) if "batches" in self.options.load else self.options.size
         return encode(sending.values, int(self.now_ms) + sending.off_ms, producer, size)
 
     def _first_sequence(self) -> int:

@@ -15,7 +15,6 @@ from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
 from wrackline.simulator.drills.progress import LONG
 from wrackline.simulator.drills.requests import SHORT
-from wrackline.simulator.faults.setup import TOPIC
 
 _SHORT_DRILLS = 4
 
@@ -34,7 +33,7 @@ def do(session: Session, drills: Sequence[Drill], draw: Random, partitions: int)
     ground = Ground(session, draw)
     try:
         for each in drills:
-            ground.tp = TopicPartition(TOPIC, draw.randrange(partitions))
+            ground.tp = TopicPartition(session.setup.topic, draw.randrange(partitions))
             ground.name = each.__name__.replace("_", " ")
             session.world.say(f"drill: {ground.name}")
             ground.settle()

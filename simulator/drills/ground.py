@@ -31,7 +31,7 @@ from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.history.model import UNKNOWN, Event, Record, Type, value_of
 from wrackline.simulator.clients.batches import encode
 from wrackline.simulator.clients.history import History
-from wrackline.simulator.faults.setup import TOPIC, Setup
+from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.invariants.client_view import Violation
 from wrackline.simulator.world.nodes import BROKER_DEFAULTS, CONTROLLER_DEFAULTS, Call
 from wrackline.simulator.world.world import World
@@ -71,11 +71,12 @@ class Ground:
     name: str = ""
     deleted: dict[TopicPartition, int] = field(default_factory=dict)
     """The highest log start that was asked for."""
-    tp: TopicPartition = field(default_factory=lambda: TopicPartition(TOPIC, 0))
+    tp: TopicPartition = field(init=False)
     _sent: int = 0
 
     def __post_init__(self) -> None:
         setup = self.session.setup
+        self.tp = TopicPartition(setup.topic, 0)
         self.world = self.session.world
         self.broker: dict[str, Any] = {**BROKER_DEFAULTS, **dict(setup.broker)}
         self.controller: dict[str, Any] = {**CONTROLLER_DEFAULTS, **dict(setup.controller)}

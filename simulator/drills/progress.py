@@ -16,7 +16,6 @@ from wrackline.broker.model.messages.admin import (
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 from wrackline.simulator.faults.operators import min_isr_request
-from wrackline.simulator.faults.setup import TOPIC
 
 LONG: list[Drill] = []
 """A run does one of them."""
@@ -195,7 +194,7 @@ def rest(ground: Ground) -> None:
     """Nothing is done: nothing changes, and every replica knows what is committed."""
     for image in ground.partitions:
         ground.tp = image.tp
-        if image.tp.topic == TOPIC:
+        if image.tp.topic == ground.session.setup.topic:
             ground.sent(image.leader, count=2)
     before, office = ground.partitions, _office(ground)
     ground.rest(max(1.6 * ground.lag_ms, 1.5 * ground.session_ms, 3 * ground.fetch_ms) + SLACK_MS)

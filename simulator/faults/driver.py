@@ -82,7 +82,7 @@ class FaultDriver:
     """Nodes that may have lost something since all was in sync."""
     _running: list[_Running] = field(default_factory=list)
     _bound: dict[int, dict[str, NodeId]] = field(default_factory=dict)
-    _stopped: bool = False
+    stopped: bool = False
 
     def __post_init__(self) -> None:
         self.lossy_limit = self.options.max_lossy
@@ -94,7 +94,7 @@ class FaultDriver:
         self.world.at(start_ms + 1_000, self._supervise)
 
     def stop(self) -> None:
-        self._stopped = True
+        self.stopped = True
         while self._running:
             self._end(self._running[-1])
         world = self.world
@@ -108,7 +108,7 @@ class FaultDriver:
 
     def _supervise(self) -> None:
         """Starts again what ended by itself (an Exit of the core), as a service manager does."""
-        if self._stopped:
+        if self.stopped:
             return
         planned = {node for running in self._running for node in running.begun.down}
         for server in self.world.servers():
@@ -132,7 +132,7 @@ class FaultDriver:
         last_ms = world.now_ms + _WAIT_AT_MOST_MS
 
         def look() -> None:
-            if self._stopped or world.now_ms >= last_ms or self._holds(fault, wait):
+            if self.stopped or world.now_ms >= last_ms or self._holds(fault, wait):
                 then()
             else:
                 world.at(world.now_ms + _LOOK_EVERY_MS, look)
@@ -140,11 +140,14 @@ class FaultDriver:
         look()
 
     def _begin(self, fault: Fault) -> None:
-        if self._stopped or (self.options.one_by_one and not self.recovered()):
+        if self.stopped or (self.options.one_by_one and not self.recovered()):
             return
         begun = self.actions[fault.kind](self, fault, Random(f"{self.seed}/fault/{fault.id}"))
-        if begun is None:
-            return
+        if begun is not None:
+            self.put_in_force(fault, begun)
+
+    def put_in_force(self, fault: Fault, begun: Begun) -> None:
+        """Notes a fault that has begun, and takes it back when its time is over."""
         self.done.append((self.world.now_ms, fault, begun.description))
         self.world.say(f"f{fault.id} {fault.kind} {begun.description}")
         running = _Running(fault, begun)

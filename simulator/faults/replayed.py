@@ -96,7 +96,7 @@ def replayed(
     result: list[Fault] = []
     left_out: list[str] = []
     for one in faults:
-        made = list(_here(one, everybody))
+        made = list(in_virtual_time(one, everybody))
         if not made:
             left_out.append(f"{one.id} {one.fault} at {one.at_s:g} s: there is no such fault in virtual time")
         for kind, on in made:
@@ -106,8 +106,9 @@ def replayed(
     return tuple(result), left_out
 
 
-def _here(one: Happened, everybody: Sequence[NodeId]) -> Iterator[tuple[Kind, tuple[NodeId, ...]]]:
-    """(kind, the nodes it acts on): several, where one fault has several targets."""
+def in_virtual_time(one: Happened, everybody: Sequence[NodeId]) -> Iterator[tuple[Kind, tuple[NodeId, ...]]]:
+    """Yields (kind, the nodes it acts on) of the same fault in the world: several, where it has several
+    targets, and none where the world has no such fault."""
     targets = [node for host in one.targets if (node := node_of(host)) in everybody]
     how: Mapping[str, Any] = one.how
     if "pairs" in how:  # it was in virtual time already

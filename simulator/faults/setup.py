@@ -55,6 +55,7 @@ class Setup:
     upgrade_to: str = ""
     """Nodes are restarted with this profile, one after another; empty: they stay what they are."""
     defects: tuple[str, ...] = ()
+    topic: str = TOPIC
     partitions: int = 1
     replication_factor: int = 3
     min_isr: int = 2
@@ -176,7 +177,7 @@ class Setup:
         names = {"kinds": "faults", "sequences": "chains"}
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.name in ("seed", "given") or value == getattr(default, item.name):
+            if item.name in ("seed", "topic", "given") or value == getattr(default, item.name):
                 continue
             flag = "--" + names.get(item.name, item.name.replace("_", "-"))
             if item.name == "defects":

@@ -12,7 +12,7 @@ import orjson
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.history.model import CHRONICLE, CONTROL, PARTITION, Event, RunInfo, TopicInfo, Type
 from wrackline.history.store.files import write_history
-from wrackline.simulator.faults.setup import TOPIC, Setup
+from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.output.timeline import node_name
 from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.world.nodes import ZOOKEEPER
@@ -40,7 +40,7 @@ def info_of(setup: Setup) -> RunInfo:
         acks="all" if setup.acks == -1 else str(setup.acks),
         # Without TCP's help a plain producer's request may come twice, and the contract is one for all.
         idempotence=setup.idempotent and (setup.tcp or not setup.weak),
-        topics=(TopicInfo(TOPIC, setup.partitions, setup.replication_factor, setup.min_isr),),
+        topics=(TopicInfo(setup.topic, setup.partitions, setup.replication_factor, setup.min_isr),),
         profile=setup.profile,
         defects=setup.defects,
         flush_mode=_value(dict(setup.broker).get("flush_mode", FlushMode.ON_ROLL)),
@@ -55,14 +55,21 @@ def _value(setting: Any) -> str:
     return str(setting.value)
 
 
-def write_run(setup: Setup, events: Sequence[Event], run_dir: Path, traces: Traces | None = None) -> None:
+def write_run(
+    setup: Setup,
+    events: Sequence[Event],
+    run_dir: Path,
+    traces: Traces | None = None,
+    info: RunInfo | None = None,
+) -> None:
     """The run's information and its history; with ``traces`` also the files that its nodes would have left.
-    Raises OSError, FileExistsError where there is a run already."""
+    ``info``: of a run that has a specification. Raises OSError, FileExistsError where there is a run
+    already."""
     rows = list(events)
     if traces is not None:
         _write_nodes(traces, run_dir)
-        rows.append(_whole(events))
-    write_history(run_dir, info_of(setup), rows)
+        rows.append(_whole(events, setup.topic))
+    write_history(run_dir, info or info_of(setup), rows)
     (run_dir / SETUP).write_bytes(orjson.dumps(asdict(setup), option=orjson.OPT_INDENT_2, default=str))
 
 
@@ -76,9 +83,9 @@ def _write_nodes(traces: Traces, run_dir: Path) -> None:
     (run_dir / CLOCKS).write_bytes(orjson.dumps({"start_ns": 0, "ahead_ns": {}}) + b"\n")
 
 
-def _whole(events: Sequence[Event]) -> Event:
+def _whole(events: Sequence[Event], topic: str) -> Event:
     """Returns the row which says that all rows of changes are there."""
     changes = sum(event.process == CONTROL and event.f == PARTITION for event in events)
     extra = {"source": SOURCE, "changes": changes, "missing": []}
     at_ns = max((event.time_ns for event in events), default=0)
-    return Event(CONTROL, Type.INFO, CHRONICLE, TOPIC, extra=extra, time_ns=at_ns)
+    return Event(CONTROL, Type.INFO, CHRONICLE, topic, extra=extra, time_ns=at_ns)

@@ -23,7 +23,7 @@ from wrackline.simulator.clients.session_consumer import SessionConsumer
 from wrackline.simulator.drills.drill import drill
 from wrackline.simulator.faults.actions import actions
 from wrackline.simulator.faults.driver import FaultDriver
-from wrackline.simulator.faults.setup import TOPIC, Setup
+from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.upgrade import upgrade_of
 from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
@@ -70,12 +70,12 @@ class Run:
         )
         self.history = History()
         self._surroundings = Surroundings(
-            TOPIC, setup.partitions, tuple(self.world.brokers), setup.seed, self.history
+            setup.topic, setup.partitions, tuple(self.world.brokers), setup.seed, self.history
         )
         self.clients: list[Client] = []
         self.driver = FaultDriver(
             self.world,
-            TOPIC,
+            setup.topic,
             setup.seed,
             setup.fault_options(),
             actions(),
@@ -83,7 +83,7 @@ class Run:
             rows=NemesisRows(self.world, self.history),
         )
         self.upgrade = upgrade_of(self.driver, setup.seed, setup.min_isr - 1)
-        self._watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
+        self._watched = tuple(TopicPartition(setup.topic, number) for number in range(setup.partitions))
         self.final: dict[int, list[Record]] | None = None
         self._starts: dict[int, int] = {}
         self.found: list[Violation] = []
@@ -108,15 +108,21 @@ class Run:
             self._add_invariants()
         for server in world.servers():
             world.start(server.id)
-        unclean = {"unclean.leader.election.enable": "true"} if setup.unclean and world.zookeeper else {}
         world.create_topic(
-            TOPIC, setup.partitions, configs=unclean, replication_factor=setup.replication_factor
+            setup.topic,
+            setup.partitions,
+            configs=self.topic_configs(),
+            replication_factor=setup.replication_factor,
         )
-        self._say("phase", {"phase": "main"})
+        self.say("phase", {"phase": "main"})
         world.watchers.append(ClusterRows(self.history, self._watched))
         for client in self._make_clients():
             self.clients.append(client)
             world.add_client(client)
+
+    def topic_configs(self) -> dict[str, str]:
+        unclean = self.setup.unclean and self.world.zookeeper is not None
+        return {"unclean.leader.election.enable": "true"} if unclean else {}
 
     def _add_invariants(self) -> None:
         self._checker = checker = checker_of(self.world)
@@ -145,11 +151,18 @@ class Run:
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
 
+    def producing(self) -> ProducerOptions:
+        """Returns what producers do."""
+        setup = self.setup
+        return ProducerOptions(
+            setup.acks, setup.idempotent, setup.produce_every_ms, load=frozenset(setup.load)
+        )
+
     def _make_clients(self) -> Iterator[Client]:
         setup = self.setup
         run = self._surroundings
         load = frozenset(setup.load)
-        options = ProducerOptions(setup.acks, setup.idempotent, setup.produce_every_ms, load=load)
+        options = self.producing()
         weak = ProducerOptions(1, False, setup.produce_every_ms, weak=True, load=load)
         consumer = SessionConsumer if "sessions" in load else Consumer
         makers: list[Callable[[int], Client]] = [
@@ -165,17 +178,21 @@ class Run:
     def main(self) -> None:
         """Clients and faults, to the end of the main phase or to the first violation."""
         setup, world = self.setup, self.world
-        self.driver.schedule(setup.plan())
+        self.begin_faults()
         if setup.upgrade_to:
             self.upgrade.begin(setup.seconds * 1000)
         end_ms = world.now_ms + setup.seconds * 1000
         most = setup.steps
         self.go(_never if most is None else lambda: world.steps >= most, end_ms)
 
+    def begin_faults(self) -> None:
+        """Sees to it that the faults of the main phase begin at their times."""
+        self.driver.schedule(self.setup.plan())
+
     def heal(self) -> None:
         """Faults stop, everybody is started; False-like outcome is a liveness violation."""
         world = self.world
-        self._say("phase", {"phase": "heal"})
+        self.say("phase", {"phase": "heal"})
         self.upgrade.stop()
         self.driver.stop()
         for client in self.clients:
@@ -193,7 +210,7 @@ class Run:
         """What is promised within a time is asked for where nothing hinders it."""
         if not self.setup.drills or self.world.zookeeper is not None or not self.setup.tcp:
             return
-        self._say("phase", {"phase": "drill"})
+        self.say("phase", {"phase": "drill"})
         for tp, offset in drill(self, self.setup.partitions).items():
             self.driver.deleted[tp] = max(offset, self.driver.deleted.get(tp, 0))
 
@@ -207,7 +224,7 @@ class Run:
 
     def drain(self) -> None:
         world, setup = self.world, self.setup
-        self._say("phase", {"phase": "drain"})
+        self.say("phase", {"phase": "drain"})
         drainer = Drainer(900, self._surroundings)
         world.add_client(drainer)
         end_ms = world.now_ms + HEAL_MS
@@ -297,8 +314,9 @@ class Run:
         writing = [client.number for client in self.clients if client.writing]
         return f"down {down}, fenced {fenced}, clients that write {writing}, {'; '.join(parts)}"
 
-    def _say(self, f: str, extra: dict[str, Any]) -> None:
-        self.history.record(self.world.now_ms, Event(CONTROL, Type.INFO, f, TOPIC, extra=extra))
+    def say(self, f: str, extra: dict[str, Any]) -> None:
+        """Records a row of the run's own course."""
+        self.history.record(self.world.now_ms, Event(CONTROL, Type.INFO, f, self.setup.topic, extra=extra))
 
     def _replicas(self) -> None:
         """Every replica's own log, as rows of the history."""
@@ -320,7 +338,7 @@ class Run:
                     REPLICA,
                     Type.OK,
                     "replica",
-                    TOPIC,
+                    tp.topic,
                     tp.partition,
                     log.start,
                     high_watermark=log.leo,

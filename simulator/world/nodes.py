@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, Literal, Protocol, get_type_hints
 from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
@@ -13,6 +14,7 @@ from wrackline.broker.core.dispatcher import Dispatcher
 from wrackline.broker.core.zookeeper_door import BrokerCore
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig, NodeConfig
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
 from wrackline.broker.model.messages.requests import Request
@@ -221,3 +223,41 @@ class Prober:
             self.calls.pop(event.correlation).failed = event.reason
         queue, self.queue = self.queue, []
         return [fx.Send(number, node, f"probe-{number}", body, ms) for number, node, body, ms in queue]
+
+
+_OF_EACH_NODE = frozenset(each.name for each in fields(NodeConfig)) - {
+    "fetch_max_bytes",
+    "metadata_log_max_records_between_snapshots",
+    "quorum_fetch_snapshot_max_bytes",
+}
+"""Settings that the world gives to each node by itself, or has no use for."""
+
+
+def knows_setting(name: str) -> bool:
+    """Tells whether nodes of the world have this setting."""
+    known = {each.name for config in (BrokerConfig, ControllerConfig) for each in fields(config)}
+    return name in known - _OF_EACH_NODE
+
+
+Settings = tuple[tuple[str, Any], ...]
+
+
+def as_deployed(config: Mapping[str, Any]) -> tuple[Settings, Settings]:
+    """The settings of brokers and of controllers as the deployed program has them with this configuration:
+    what it does not say is as by default there, not as in other worlds, which are faster."""
+    return _typed(BrokerConfig, BROKER_DEFAULTS, config), _typed(
+        ControllerConfig, CONTROLLER_DEFAULTS, config
+    )
+
+
+def _typed(of: type, faster: Mapping[str, Any], config: Mapping[str, Any]) -> Settings:
+    hints = get_type_hints(of)
+    usual = {each.name: each.default for each in fields(of) if each.name in faster}
+    values = {**usual, **{name: value for name, value in config.items() if name in hints}}
+    return tuple(
+        (name, hints[name](value) if _is_word(hints[name]) else value) for name, value in values.items()
+    )
+
+
+def _is_word(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)

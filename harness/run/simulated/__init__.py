@@ -1,0 +1,1 @@
+"""Runs of specifications in virtual time."""

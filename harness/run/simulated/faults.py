@@ -1,0 +1,195 @@
+"""The plan of a nemesis in virtual time: roles are resolved from the world's own metadata when a fault
+begins, and what is recorded of it is what a run on hosts records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from wrackline.harness.specification.virtual_time import as_happened
+from wrackline.history.model import NEMESIS, Event, Type
+from wrackline.nemesis.schedule import Plan, PlannedFault
+from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
+from wrackline.simulator.faults.driver import Begun, host
+from wrackline.simulator.faults.kinds import Fault, Kind
+from wrackline.simulator.faults.replayed import in_virtual_time
+from wrackline.simulator.output.nemesis_rows import NemesisRows
+from wrackline.simulator.run.recorded import RecordedRun
+from wrackline.simulator.world.world import FIRST_CONTROLLER, World
+from wrackline.systems.base import ClusterState, Node, PartitionState, Place
+
+RESOLVE_MS = 5_000.0
+"""How long a role may be vacant."""
+_LOOK_MS = 50.0
+_REMEMBER_MS = 500.0
+
+
+@dataclass(slots=True)
+class _InForce:
+    planned: PlannedFault
+    hosts: tuple[str, ...]
+    how: dict[str, Any]
+
+
+class PlannedFaults:
+    """The faults of a plan. ``nodes``: of the cluster, as a run on hosts has them."""
+
+    def __init__(self, plan: Plan, nodes: tuple[Node, ...], topics: tuple[str, ...]) -> None:
+        self._plan = plan
+        self._nodes = nodes
+        self._topics = topics
+        self._held: dict[str, str] = {}
+        """Host -> the fault that has taken its node."""
+        self._last: tuple[str, ...] = ()
+        self._leaders: dict[Place, int] = {}
+        self._former: dict[Place, int] = {}
+        self._here: dict[int, _InForce] = {}
+        """By the number that the driver knows a fault by."""
+        self._run: RecordedRun
+        self._rows: _Rows
+
+    def begin(self, run: RecordedRun) -> None:
+        self._run, self._rows = run, _Rows(run.world, run.history)
+        self._rows.here = self._here
+        start_ms = run.world.now_ms
+        for planned in self._plan.faults:
+            self._at(start_ms + planned.at_s * 1000, lambda planned=planned: self._due(planned))  # type: ignore[misc]
+        self._remember()
+
+    def begun(self, fault: Fault, begun: Begun) -> None:
+        self._rows.begun(fault, begun)
+
+    def ended(self, fault: Fault, begun: Begun) -> None:
+        for name, fault_id in list(self._held.items()):
+            if fault_id == self._here[fault.id].planned.id:
+                del self._held[name]
+        self._rows.ended(fault, begun)
+
+    def _at(self, at_ms: float, then: Callable[[], None]) -> None:
+        self._run.world.at(at_ms, lambda: None if self._run.driver.stopped else then())
+
+    def _remember(self) -> None:
+        for one in self._state().partitions:
+            before = self._leaders.get(one.place, -1)
+            if one.leader >= 0 and one.leader != before:
+                if before >= 0:
+                    self._former[one.place] = before
+                self._leaders[one.place] = one.leader
+        self._at(self._run.world.now_ms + _REMEMBER_MS, self._remember)
+
+    def _due(self, planned: PlannedFault, until_ms: float | None = None) -> None:
+        now_ms = self._run.world.now_ms
+        until_ms = now_ms + RESOLVE_MS if until_ms is None else until_ms
+        holds = planned.spec.build().holds_node
+        now = Situation(
+            self._nodes,
+            self._state(),
+            held=self._held if holds else {},
+            topics=self._topics,
+            last=self._last,
+            former=self._former,
+        )
+        try:
+            hosts = resolve(planned.spec.target, now, planned.pick)
+        except TargetError as nobody:
+            if now_ms < until_ms:
+                self._at(now_ms + _LOOK_MS, lambda: self._due(planned, until_ms))
+            else:
+                self._rows.missed(planned, str(nobody))
+            return
+        self._last = hosts
+        if begun := self._inject(planned, hosts):
+            if holds:
+                self._held |= dict.fromkeys(hosts, planned.id)
+            self._run.driver.put_in_force(*begun)
+        else:
+            self._rows.missed(planned, "there was nothing left to do it to")
+
+    def _inject(self, planned: PlannedFault, hosts: tuple[str, ...]) -> tuple[Fault, Begun] | None:
+        """Does what the fault is in virtual time, to every target. None: nothing could be done."""
+        run, as_asked = self._run, as_happened(planned.spec, hosts)
+        number = int(planned.id.removeprefix("f"))
+        servers = [server.id for server in run.world.servers()]
+        parts: list[tuple[Kind, Begun]] = []
+        for kind, nodes in in_virtual_time(as_asked, servers):
+            partitions = range(run.setup.partitions) if not nodes else (0,)
+            for partition in partitions:
+                fault = Fault(number, kind, 0.0, 0.0, "any", partition, number, on=nodes)
+                draw = Random(f"{run.setup.seed}/{planned.id}/{len(parts)}")
+                begun = run.driver.actions[kind](run.driver, fault, draw)
+                if begun is not None:
+                    parts.append((kind, begun))
+        if not parts:
+            return None
+        self._here[number] = _InForce(planned, hosts, dict(as_asked.how))
+        duration_ms = planned.duration_s * 1000
+        fault = Fault(number, parts[0][0], run.world.now_ms, duration_ms, "any", 0, number)
+        return fault, _together([begun for _, begun in parts])
+
+    def _state(self) -> ClusterState:
+        world = self._run.world
+        partitions = tuple(
+            PartitionState(
+                one.tp.topic,
+                one.tp.partition,
+                one.leader,
+                one.leader_epoch,
+                tuple(one.replicas),
+                tuple(one.isr),
+                tuple(one.elr),
+                tuple(one.last_known_elr),
+            )
+            for one in world.image.partitions()
+        )
+        return ClusterState(self._controller(world), tuple(world.brokers), partitions)
+
+    def _controller(self, world: World) -> int:
+        """Returns the id of the node with the active controller; beside a broker it is the broker's."""
+        active = world.active_controller()
+        if active is None:
+            return -1
+        return active.id - FIRST_CONTROLLER + 1 if self._run.setup.combined else active.id
+
+
+def _together(parts: list[Begun]) -> Begun:
+    """Several things that were done, as one."""
+
+    def undo() -> None:
+        for part in reversed(parts):
+            part.undo()
+
+    nodes = tuple(dict.fromkeys(node for part in parts for node in part.nodes))
+    down = frozenset(node for part in parts for node in part.down)
+    return Begun("; ".join(part.description for part in parts), undo, nodes, down)
+
+
+class _Rows(NemesisRows):
+    """Rows with the names of the specification."""
+
+    here: dict[int, _InForce]
+
+    def _row(self, fault: Fault, begun: Begun, phase: str, **more: Any) -> None:
+        one = self.here[fault.id]
+        if phase == "begin":
+            more["how"] = one.how
+        if phase == "ended":
+            away = [host(node) for node in begun.down if not self._world.server(node).up]
+            text = (
+                f"{', '.join(away)} did not start" if away else "every node runs, and nothing is cut or held"
+            )
+            more |= {"restored": not away, "restoration": text}
+        self._say(one.planned, {"phase": phase, "targets": list(one.hosts), **more})
+
+    def missed(self, planned: PlannedFault, why: str) -> None:
+        """A fault that never happened is a fault that was not proved."""
+        begun: dict[str, Any] = {"targets": [], "proved": None}
+        proof = {"proved": False, "proof": "it was never in force", "error": why, "lost": {}, "lossy": []}
+        self._say(planned, {"phase": "begin", **begun})
+        self._say(planned, {"phase": "ended", **begun, **proof})
+
+    def _say(self, planned: PlannedFault, extra: dict[str, Any]) -> None:
+        extra = {"id": planned.id, "role": planned.spec.target, **extra}
+        event = Event(NEMESIS, Type.INFO, planned.spec.fault, extra=extra)
+        self._history.record(self._world.now_ms, event)

@@ -1,0 +1,108 @@
+"""One run of a specification in virtual time, from plan to collected evidence."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+
+from wrackline.checkers.inputs.course import INFRASTRUCTURE
+from wrackline.harness.run.live.interrupt import Interrupts
+from wrackline.harness.run.live.outcome import CannotRecord, Options, Outcome
+from wrackline.harness.run.live.progress import Progress
+from wrackline.harness.run.live.setup import new_test_id, plan_of, run_info, saved_plan
+from wrackline.harness.run.logfile import logged_to
+from wrackline.harness.run.simulated.faults import PlannedFaults
+from wrackline.harness.run.simulated.setup import configs, producing, setup_of
+from wrackline.harness.specification.build import build_parts
+from wrackline.harness.specification.spec import Spec
+from wrackline.history.store.folder import private_folder
+from wrackline.simulator.output.export import write_run
+from wrackline.simulator.run.recorded import RecordedRun
+from wrackline.simulator.world.errors import SimulationError
+
+_SAY_EVERY_MS = 1_000.0
+UNREAD = {
+    "logs": "simulated nodes write none",
+    "processes": "a simulated node ends by a fault alone, or the run breaks down",
+}
+"""What a run in virtual time has not, and why."""
+
+
+def run_simulated(spec: Spec, options: Options) -> Outcome:
+    """Makes one run. Raises CannotRecord when its directory cannot be written."""
+    test_id = new_test_id(spec.name)
+    run_dir = options.results / test_id
+    try:
+        private_folder(run_dir)
+        with logged_to(run_dir / "harness.log"), options.progress as progress:
+            progress.say("\n".join((f"run {test_id}  seed {spec.seed}  virtual time", *spec.left_out)))
+            return _made(spec, options, test_id, run_dir, progress)
+    except OSError as error:
+        shutil.rmtree(run_dir, ignore_errors=True)
+        raise CannotRecord(
+            f"{run_dir} cannot be written: {error.strerror or error}; make room there, or name another "
+            "folder with --results"
+        ) from error
+
+
+def _made(spec: Spec, options: Options, test_id: str, run_dir: Path, progress: Progress) -> Outcome:
+    (run_dir / "spec.yaml").write_text(spec.to_yaml())
+    plan = plan_of(spec)
+    saved = orjson.dumps(saved_plan(plan), option=orjson.OPT_INDENT_2)
+    (run_dir / "plan.json").write_bytes(saved + b"\n")
+    system = build_parts(spec, test_id).system
+    interrupts = Interrupts(progress.say)
+    session = RecordedRun(
+        setup_of(spec),
+        PlannedFaults(plan, tuple(system.nodes), (spec.topic.name,)),
+        producing=producing(spec),
+        topic_configs=configs(spec),
+        interrupted=interrupts.asked.is_set,
+    )
+    began = time.monotonic()
+    with interrupts.watching(), interrupts.gently():
+        trouble = _driven(session, progress)
+    world = session.world
+    progress.say(f"{world.now_ms / 1000:.0f} s of virtual time in {time.monotonic() - began:.1f} s")
+    info = run_info(spec, test_id, system, plan)
+    write_run(
+        session.setup,
+        session.history.events,
+        run_dir,
+        session.traces,
+        replace(info, unread={**info.unread, **UNREAD}),
+    )
+    if trouble:
+        content = {"error": trouble, "troubles": [{"step": "simulate", "error": trouble}]}
+        (run_dir / INFRASTRUCTURE).write_bytes(orjson.dumps(content) + b"\n")
+    options.recovered()
+    return Outcome(run_dir, (trouble,) if trouble else (), driven=True, interrupted=interrupts.asked.is_set())
+
+
+def _driven(session: RecordedRun, progress: Progress) -> str:
+    """Does the run's parts. Returns what broke on our side; empty: nothing."""
+
+    def say() -> None:
+        done_s = world.now_ms / 1000
+        progress.status(f"virtual time: {done_s:.0f} s, {len(session.history.events):,} rows", of="virtual")
+        world.at(world.now_ms + _SAY_EVERY_MS, say)
+
+    world = session.world
+    world.at(world.now_ms, say)
+    try:
+        session.boot()
+        session.main()
+        session.heal()
+        session.say("repaired", {"repairs": []})
+        session.say("stopped", {"stuck": [f"p{each.number}" for each in session.clients if each.writing]})
+        session.drain()
+        session.say("over", {})
+    except SimulationError as error:
+        return str(error)
+    except Exception as bug:  # noqa: BLE001 - a core that raises is as a node that ends: the run is judged so far
+        return f"a simulated node broke: {type(bug).__name__}: {bug}"
+    return "" if session.is_read_back else "the final read did not end: the cluster was not whole again"

@@ -1,0 +1,62 @@
+"""A run that is recorded whole and judged by others, with faults that others aim: that of a specification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from wrackline.simulator.clients.producer import ProducerOptions
+from wrackline.simulator.faults.driver import FaultRows
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.output.traces import Traces
+from wrackline.simulator.run.session import Run
+
+
+class Faults(FaultRows, Protocol):
+    """The faults of a run: they are begun by ``begin``, and say themselves what is recorded of them."""
+
+    def begin(self, run: RecordedRun) -> None:
+        """Sees to it that each fault begins at its time. Called when the main phase begins."""
+
+
+class RecordedRun(Run):
+    """``setup`` says nothing of faults; invariants and liveness are off. What is found ends nothing."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        faults: Faults,
+        *,
+        producing: ProducerOptions,
+        topic_configs: Mapping[str, str],
+        interrupted: Callable[[], bool],
+    ) -> None:
+        super().__init__(setup)
+        self.traces = Traces(self.world)
+        self.world.observers.append(self.traces)
+        self.driver.rows = faults
+        self._faults = faults
+        self._producing = producing
+        self._topic_configs = dict(topic_configs)
+        self._interrupted = interrupted
+
+    def topic_configs(self) -> dict[str, str]:
+        return self._topic_configs
+
+    def producing(self) -> ProducerOptions:
+        return self._producing
+
+    def begin_faults(self) -> None:
+        self._faults.begin(self)
+
+    def go(self, enough: Callable[[], bool], end_ms: float) -> None:
+        super().go(lambda: enough() or (not self.driver.stopped and self._interrupted()), end_ms)
+
+    def _look(self) -> None:
+        """The judge reads the history when it is whole."""
+        self._rows = len(self.history.events)
+
+    @property
+    def is_read_back(self) -> bool:
+        """Tells whether the final read has come to its end."""
+        return self.final is not None

@@ -1,0 +1,164 @@
+"""Runs of specifications in virtual time: fleet ``simulated``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from wrackline.harness.run.judge import judge_outcomes
+from wrackline.harness.run.live.outcome import Options
+from wrackline.harness.run.replay import replay_of
+from wrackline.harness.run.runner import run
+from wrackline.harness.run.simulated.setup import setup_of
+from wrackline.harness.specification import virtual_time
+from wrackline.harness.specification.spec import Spec, SpecError, parse
+from wrackline.history.faults import happened
+from wrackline.nemesis.spec import FAULTS
+
+FAST = "{replica_lag_time_max_ms: 1500, session_timeout_ms: 1500, heartbeat_interval_ms: 300}"
+TEXT = f"""
+name: virtual
+seed: 5
+fleet: {{kind: simulated}}
+system: {{kind: wrackline, config: {FAST}}}
+workload: {{duration_s: 20, rate: 60}}
+nemesis:
+  schedule:
+    - {{at_s: 5, duration_s: 3, fault: kill, target: leader(log-0)}}
+    - {{at_s: 10, duration_s: 3, fault: power-cut, target: follower(log-1)}}
+    - {{at_s: 15, duration_s: 3, fault: partition, target: minority}}
+"""
+RANDOM = f"""
+name: virtual
+fleet: {{kind: simulated}}
+system: {{kind: wrackline, config: {FAST}}}
+workload: {{duration_s: 40, rate: 60}}
+nemesis:
+  random:
+    every_s: [1, 3]
+    duration_s: [1, 3]
+    overlap: true
+    faults:
+      - {{fault: kill, target: leader}}
+      - {{fault: kill, target: follower}}
+      - {{fault: power-cut, target: leader}}
+      - {{fault: partition, target: follower}}
+"""
+
+
+def spec(text: str = TEXT, *settings: str, seed: int | None = None) -> Spec:
+    return parse(text, "virtual.yaml", settings=settings, seed=seed)
+
+
+def rows(run_dir: Path) -> list[dict[str, Any]]:
+    table = pq.read_table(run_dir / "history.parquet")
+    return table.drop_columns([name for name in ("test_id",) if name in table.column_names]).to_pylist()
+
+
+def test_a_specification_runs_and_is_judged_as_any_other(tmp_path: Path) -> None:
+    [judged] = judge_outcomes([run(spec(), Options(tmp_path))], engine="auto", master="local[1]")
+    assert judged.word == "pass", judged.verdict
+    conditions = {one["name"]: one["ok"] for one in judged.verdict["conditions"]}
+    assert all(conditions.values()), conditions
+    assert judged.verdict["invariants"]["checked"]
+    assert [one.fault for one in happened(judged.run_dir)] == ["kill", "power-cut", "partition"]
+    assert len(happened(judged.run_dir)[2].targets) == 1
+
+
+def test_the_same_seed_is_the_same_run(tmp_path: Path) -> None:
+    first, second, other = (run(spec(seed=seed), Options(tmp_path)).run_dir for seed in (5, 5, 6))
+    assert rows(first) == rows(second) != rows(other)
+
+
+def test_a_defect_is_a_violation_and_without_it_the_runs_pass(tmp_path: Path) -> None:
+    broken = ("system.profile=kip101", "system.defects=[trunc_hw]")
+    made = [
+        run(spec(RANDOM, *settings, seed=seed), Options(tmp_path))
+        for settings in (broken, ("system.profile=kip966",))
+        for seed in (3, 4)
+    ]
+    words = [one.word for one in judge_outcomes(made, engine="auto", master="local[1]")]
+    assert words == ["violation", "violation", "pass", "pass"]
+
+
+def test_what_happened_is_a_specification_for_hosts_and_back(tmp_path: Path) -> None:
+    made = run(spec(), Options(tmp_path)).run_dir
+    on_hosts = replay_of(made, fleet="netns")
+    assert (on_hosts.faults, on_hosts.left_out) == (3, ())
+    again = replay_of(made)
+    assert parse(again.text, "again.yaml").fleet.kind == "simulated"
+    targets = [(one.fault, one.targets) for one in happened(made)]
+    repeated = run(parse(again.text, "again.yaml"), Options(tmp_path)).run_dir
+    assert [(one.fault, one.targets) for one in happened(repeated)] == targets
+
+
+@pytest.mark.parametrize("fault", FAULTS.models())
+def test_every_fault_happens_or_is_refused_in_one_line(fault: str, tmp_path: Path) -> None:
+    model = FAULTS.models()[fault]
+    given = {"at_s": 2, "duration_s": 2, "fault": fault, **model.example}
+    text = TEXT.split("nemesis:")[0]
+    setting = f"nemesis.schedule=[{given!r}]".replace("True", "true").replace("False", "false")
+    refused: tuple[str, ...] = ()
+    try:
+        asked = spec(text, setting, "workload.duration_s=8", "fleet.controllers=3")
+    except SpecError as error:
+        refused = error.mistakes
+    if refused:
+        assert len(refused) <= 2
+        assert fault in refused[0]
+        return
+    made = run(asked, Options(tmp_path)).run_dir
+    ended = [one for one in happened(made) if one.fault == fault]
+    assert [one.targets != () for one in ended] == [True]
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("system.kind=apache-kafka", "only the broker that comes with Wrackline"),
+        ("workload.name=register", "virtual time has log"),
+        ("workload.client.library=java", "workload.client.library: virtual time has no such setting"),
+        ("workload.mix.delete=1", "workload.mix.delete: virtual time has no such setting"),
+        ("system.config.segment_bytes=1000", "system.config.segment_bytes: virtual time has no such setting"),
+        ("system.racks={n1: a}", "virtual time has no racks"),
+        ("nemesis.guided=dead-leader", "guided schedules are for hosts"),
+        ("topics=[{name: a}, {name: b}]", "virtual time has one topic"),
+        ("fleet.spares=1", "fleet.spares"),
+    ],
+)
+def test_what_virtual_time_has_not_is_refused(setting: str, why: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        spec(TEXT, setting)
+    assert any(why in line for line in refused.value.mistakes), refused.value.mistakes
+
+
+def test_every_key_of_a_workload_is_known_or_refused() -> None:
+    """A key that is not on the list and not by default is refused, whatever it is."""
+    assert not list(virtual_time.refusals(spec(TEXT, "workload.senders=3")))
+    with pytest.raises(SpecError, match=r"workload\.in_flight"):
+        spec(TEXT, "workload.in_flight=3")
+
+
+def test_settings_are_those_of_the_deployed_program() -> None:
+    setup = setup_of(spec(TEXT, "system.config.flush_mode=every-write"))
+    brokers = dict(setup.broker)
+    assert brokers["heartbeat_interval_ms"] == 300
+    assert brokers["flush_mode"].value == "every-write"
+    assert brokers["request_timeout_ms"] == 30_000  # by default there, not in other simulated runs
+    assert dict(setup.controller)["session_timeout_ms"] == 1500
+
+
+def test_an_interrupt_ends_the_main_phase_and_keeps_the_run(tmp_path: Path) -> None:
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    outcome = run(spec(TEXT, "workload.duration_s=3000"), Options(tmp_path))
+    assert outcome.interrupted
+    last = max(row["time_ns"] for row in rows(outcome.run_dir))
+    assert last < 2_000e9
+    assert any(row["f"] == "drain" for row in rows(outcome.run_dir))
