@@ -175,11 +175,11 @@ FAILED = -2
 """``offset`` of a record sent: certainly not appended (docs/anomalies.md, *certain failure*)."""
 ACKED_WITHOUT_OFFSET = -3
 """``offset`` of a record sent: acknowledged without an offset."""
-ABORTED_AS_MEANT = "aborted"
+ABORTED_ON_PURPOSE = "aborted"
 """``error`` of a transaction that was aborted because the workload wanted it so, and not for a failure."""
-CRASHED_AS_MEANT = "_CRASHED"
+CRASHED_ON_PURPOSE = "_CRASHED"
 """``error`` of a transaction whose producer was given up before its end, as the workload wanted it."""
-AS_MEANT = (ABORTED_AS_MEANT, CRASHED_AS_MEANT)
+ON_PURPOSE = (ABORTED_ON_PURPOSE, CRASHED_ON_PURPOSE)
 """Errors of operations that had the outcome they were meant to have."""
 POLLS = ("poll", "acquire")
 """Kinds of operations that give records to consumers; those of ``acquire`` follow on nothing."""

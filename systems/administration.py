@@ -266,8 +266,8 @@ class Administrator(Reassigner):
             return connection.init_producer_id(name, transaction_timeout_s=_INIT_TXN_S)[1]
 
         while now < epoch:
-            left = max(deadline - time.monotonic(), 0.01)
-            at = self.coordinator("transaction", name, timeout_s=left)
+            remaining = max(deadline - time.monotonic(), 0.01)
+            at = self.coordinator("transaction", name, timeout_s=remaining)
             try:
                 with self._change.connect(self._node(at), CHANGE_S) as connection:
                     while now < epoch and time.monotonic() < deadline:

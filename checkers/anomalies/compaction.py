@@ -52,13 +52,13 @@ class _Run:
 
     def find(self) -> Iterator[Finding]:
         sent, acked, final = (concatenated(Records, some) for some in (self._sent, self._acked, self._final))
-        known, latest = np.unique(sent.value, return_index=True)
+        values, latest = np.unique(sent.value, return_index=True)
         key = sent.of[latest]
-        acked, final = (one.take(place_in(known, one.value) != NONE) for one in (acked, final))
+        acked, final = (one.take(place_in(values, one.value) != NONE) for one in (acked, final))
         for log in self._about.logs.values():
             if log.compacted and log.complete:
                 mine, there = acked.take(acked.log == log.number), final.take(final.log == log.number)
-                keys = [values_at(key, place_in(known, one.value)) for one in (mine, there)]
+                keys = [values_at(key, place_in(values, one.value)) for one in (mine, there)]
                 yield from self._of_log(log, mine, keys[0].tolist(), there, keys[1].tolist())
 
     def _of_log(
@@ -67,18 +67,18 @@ class _Run:
         last = _last(acked, keys)
         there = _last(final, held)
         for key, (offset, value, event) in sorted(last.items()):
-            found, older, read = there.get(key, (NONE, NONE, NONE))
-            if is_tombstone(value) and log.start <= found < offset:
+            at, older, read = there.get(key, (NONE, NONE, NONE))
+            if is_tombstone(value) and log.start <= at < offset:
                 ns = self._ns[event]
                 yield Finding(
                     anomaly="lost-tombstone",
                     log=log,
-                    offset=found,
+                    offset=at,
                     value=older,
                     operations=[event, read],
                     sentence=f"Tombstone {self._about.value(value)} was acknowledged at offset {offset:,} of "
                     f"{log} at {seconds(ns)}; the final read does not have it, and has value "
-                    f"{self._about.value(older)} of the same key at offset {found:,}",
+                    f"{self._about.value(older)} of the same key at offset {at:,}",
                     since_ns=ns,
                 )
 

@@ -30,7 +30,7 @@ from wrackline.checkers.verdict.anomaly import Family, Promise
 ASSIGN, DELETE, DRAIN, END, POLL, REBALANCE = "assign", "delete", "drain", "end", "poll", "rebalance"
 
 
-class Told(NamedTuple):
+class Mark(NamedTuple):
     """An offset that an operation was told, or asked for."""
 
     offset: int = 0
@@ -39,7 +39,7 @@ class Told(NamedTuple):
     ns: int = 0
 
 
-NOTHING = Told()
+NOTHING = Mark()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Begun:
     """An operation that is under way, and what was known of its partition when it was invoked."""
 
     index: int
-    asked: int
+    requested: int
     """By ``delete``: the offset below which it deletes."""
-    start: Told
+    start: Mark
     """The largest log start that anybody had been told."""
-    deleted: Told
+    deleted: Mark
     """The largest offset below which an answered DeleteRecords had deleted."""
 
 
@@ -59,13 +59,13 @@ class Begun:
 class Partition:
     """What is known of a partition so far."""
 
-    start: Told = NOTHING
-    deleted: Told = NOTHING
-    asked: Told = NOTHING
+    start: Mark = NOTHING
+    deleted: Mark = NOTHING
+    requested: Mark = NOTHING
     """The largest offset that any DeleteRecords asked for, whatever became of it."""
-    end: Told = NOTHING
+    end: Mark = NOTHING
     """The largest end offset."""
-    first: Told = NOTHING
+    first: Mark = NOTHING
     """Where the final read began."""
 
 
@@ -73,11 +73,11 @@ class Partition:
 class Stay:
     """A consumer in a partition that it has taken by itself."""
 
-    next: Told
+    next: Mark
     """The offset that it is given next."""
-    deleted: Told
+    deleted: Mark
     """What had been deleted when it took its position."""
-    end: Told
+    end: Mark
     """The end of the log as it was known when its consumer came to ``next``."""
     resets_to: str
 
@@ -105,92 +105,96 @@ class _Run:
         )
         extras = events.column("extra").to_pylist()
         polled = _first_and_last(events)
-        for row, (index, ns, process, base, part, at, told_end) in enumerate(numbers):
+        for row, (index, ns, process, base, part, at, high) in enumerate(numbers):
             f, kind = kinds[row], types[row]
-            extra = _said(extras[row]) if f in (ASSIGN, DELETE, DRAIN) else {}
+            extra = _fields_of(extras[row]) if f in (ASSIGN, DELETE, DRAIN) else {}
             if f == ASSIGN:
-                self._assigned(process, base, Told(event=index, ns=ns), extra, begins=kind == "invoke")
+                self._assigned(process, base, Mark(event=index, ns=ns), extra, begins=kind == "invoke")
             elif f == REBALANCE:
                 self.stays.pop(process, None)
             elif f == POLL:
                 for log, first, last in polled.get(row, ()) if kind == "ok" else ():
-                    yield from self._given(process, log, first, last, Told(first, index, ns))
+                    yield from self._polled(process, log, first, last, Mark(first, index, ns))
             elif (about := self.about.of_number.get(base + part if base != NONE else NONE)) is not None:
                 if kind == "invoke":
                     here = self.of(about.number)
                     self.open[process] = Begun(index, at, here.start, here.deleted)
                     if f == DELETE:
-                        here.asked = max(here.asked, Told(at, index, ns))
+                        here.requested = max(here.requested, Mark(at, index, ns))
                 elif kind == "ok" and (begun := self.open.pop(process, None)) is not None:
-                    yield from self._answered(f, about, begun, Told(at, index, ns), told_end, extra)
+                    yield from self._answered(f, about, begun, Mark(at, index, ns), high, extra)
 
     # --- log starts
 
     def _answered(
-        self, f: str, log: AboutLog, begun: Begun, told: Told, end: int, extra: Mapping[str, Any]
+        self, f: str, log: AboutLog, begun: Begun, answer: Mark, end: int, extra: Mapping[str, Any]
     ) -> Iterator[Finding]:
         here = self.of(log.number)
-        here.end = max(here.end, told._replace(offset=end))
+        here.end = max(here.end, answer._replace(offset=end))
         if f == DELETE:
             low = extra.get("low_watermark")
             if not isinstance(low, int):
                 return
-            if low < begun.asked:
+            if low < begun.requested:
                 yield _finding(
                     "incomplete-deletion",
                     log,
-                    begun.asked,
-                    [begun.index, told.event],
-                    f"DeleteRecords of {log} up to offset {begun.asked:,} was answered at "
-                    f"{seconds(told.ns)} with the low watermark {low:,}, which is below that",
-                    told.ns,
-                    told.ns,
+                    begun.requested,
+                    [begun.index, answer.event],
+                    f"DeleteRecords of {log} up to offset {begun.requested:,} was answered at "
+                    f"{seconds(answer.ns)} with the low watermark {low:,}, which is below that",
+                    answer.ns,
+                    answer.ns,
                 )
-            here.deleted = max(here.deleted, told._replace(offset=begun.asked))
-            here.start = max(here.start, told._replace(offset=low))
+            here.deleted = max(here.deleted, answer._replace(offset=begun.requested))
+            here.start = max(here.start, answer._replace(offset=low))
             return
-        if told.offset < 0 or (f == DRAIN and here.first.event != NONE):
+        if answer.offset < 0 or (f == DRAIN and here.first.event != NONE):
             return  # every chunk of a final read repeats its log start
         if f == DRAIN:
-            here.first = told
-        if f == DRAIN and told.offset < begun.deleted.offset:
-            yield _lost(log, begun.deleted, told)
-        elif told.offset < begun.start.offset:
+            here.first = answer
+        if f == DRAIN and answer.offset < begun.deleted.offset:
+            yield _lost(log, begun.deleted, answer)
+        elif answer.offset < begun.start.offset:
             yield _finding(
                 "log-start-regression",
                 log,
-                told.offset,
-                [begun.start.event, begun.index, told.event],
+                answer.offset,
+                [begun.start.event, begun.index, answer.event],
                 f"{log} was said to begin at offset {begun.start.offset:,} at {seconds(begun.start.ns)}"
-                f"{log.led_by(begun.start.ns)}; who asked after that was told at {seconds(told.ns)}"
-                f"{log.led_by(told.ns)} that it begins at offset {told.offset:,}",
+                f"{log.led_by(begun.start.ns)}; who asked after that was told at {seconds(answer.ns)}"
+                f"{log.led_by(answer.ns)} that it begins at offset {answer.offset:,}",
                 begun.start.ns,
-                told.ns,
+                answer.ns,
             )
-        here.start = max(here.start, told)
+        here.start = max(here.start, answer)
 
     def excess(self) -> Iterator[Finding]:
         """Logs that begin past all that anybody asked to delete, where no setting deletes."""
         by_setting = {topic.name for topic in self.about.info.topics if topic.deletion}
         for number, here in sorted(self.partitions.items()):
             log = self.about.of_number[number]
-            if here.asked.event == NONE or log.topic in by_setting or here.first.offset <= here.asked.offset:
+            if (
+                here.requested.event == NONE
+                or log.topic in by_setting
+                or here.first.offset <= here.requested.offset
+            ):
                 continue
             yield _finding(
                 "excess-deletion",
                 log,
-                here.asked.offset,
-                [here.asked.event, here.first.event],
+                here.requested.offset,
+                [here.requested.event, here.first.event],
                 f"The final read of {log} begins at offset {here.first.offset:,}, though nobody asked to "
-                f"delete past offset {here.asked.offset:,}, and no setting of the topic deletes",
-                here.asked.ns,
+                f"delete past offset {here.requested.offset:,}, and no setting of the topic deletes",
+                here.requested.ns,
                 None,
             )
 
     # --- consumers
 
     def _assigned(
-        self, process: int, base: int, now: Told, extra: Mapping[str, Any], *, begins: bool
+        self, process: int, base: int, now: Mark, extra: Mapping[str, Any], *, begins: bool
     ) -> None:
         """What a consumer takes by itself is fetched from then on: nothing that it had is kept."""
         if not begins:
@@ -204,7 +208,7 @@ class _Run:
                 at = now._replace(offset=start)
                 self.stays[process][log] = Stay(at, here.deleted, here.end, resets_to)
 
-    def _given(self, process: int, log: int, first: int, last: int, poll: Told) -> Iterator[Finding]:
+    def _polled(self, process: int, log: int, first: int, last: int, poll: Mark) -> Iterator[Finding]:
         here, stay = self.of(log), self.stays.get(process, {}).get(log)
         if stay is not None:
             about = self.about.of_number[log]
@@ -216,12 +220,12 @@ class _Run:
                 and stay.next.offset < min(first, about.start)
                 and first < stay.end.offset
             ):
-                yield self._wrong_reset(about, process, stay, poll)
+                yield self._reset_finding(about, process, stay, poll)
         here.end = max(here.end, poll._replace(offset=last + 1))
         if stay is not None:
             stay.next, stay.end = poll._replace(offset=last + 1), here.end
 
-    def _deleted_read(self, log: AboutLog, process: int, stay: Stay, poll: Told) -> Finding:
+    def _deleted_read(self, log: AboutLog, process: int, stay: Stay, poll: Mark) -> Finding:
         gone = stay.deleted
         return _finding(
             "deleted-read",
@@ -235,7 +239,7 @@ class _Run:
             poll.ns,
         )
 
-    def _wrong_reset(self, log: AboutLog, process: int, stay: Stay, poll: Told) -> Finding:
+    def _reset_finding(self, log: AboutLog, process: int, stay: Stay, poll: Mark) -> Finding:
         return _finding(
             "wrong-reset",
             log,
@@ -250,14 +254,14 @@ class _Run:
         )
 
 
-def _lost(log: AboutLog, deleted: Told, told: Told) -> Finding:
+def _lost(log: AboutLog, deleted: Mark, answer: Mark) -> Finding:
     return _finding(
         "lost-deletion",
         log,
-        told.offset,
-        [deleted.event, told.event],
+        answer.offset,
+        [deleted.event, answer.event],
         f"DeleteRecords of {log} up to offset {deleted.offset:,} was answered at {seconds(deleted.ns)}; the "
-        f"final read of {log} begins at offset {told.offset:,}",
+        f"final read of {log} begins at offset {answer.offset:,}",
         deleted.ns,
         None,
     )
@@ -283,9 +287,9 @@ def _finding(
     )
 
 
-def _said(extra: str | None) -> Mapping[str, Any]:
-    said = orjson.loads(extra) if extra else {}
-    return said if isinstance(said, dict) else {}
+def _fields_of(extra: str | None) -> Mapping[str, Any]:
+    fields = orjson.loads(extra) if extra else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _first_and_last(events: EventBatch) -> dict[int, list[tuple[int, int, int]]]:
@@ -318,7 +322,7 @@ DELETIONS = Walk(
     reads=frozenset({ASSIGN, DELETE, DRAIN, END, POLL, REBALANCE}),
     find=find,
 )
-GIVEN = ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN)
+BY_FACTS = ExplainedBy(By.FACTS, spelt=Spelt.AS_GIVEN)
 
 found_by(
     DELETIONS,
@@ -347,7 +351,7 @@ found_by(
         "deleted-read": WalkAnomaly(
             "a consumer was given a record that had been deleted before it took its position",
             Promise.LINEARIZABLE_READS,
-            GIVEN,
+            BY_FACTS,
         ),
         "log-start-regression": WalkAnomaly(
             "a log start lies below one that was told before it was asked for", Promise.LINEARIZABLE_READS
@@ -361,7 +365,7 @@ found_by(
         "wrong-reset": WalkAnomaly(
             "a consumer whose position was deleted went on elsewhere than auto.offset.reset says",
             Promise.LINEARIZABLE_READS,
-            GIVEN,
+            BY_FACTS,
         ),
     },
 )

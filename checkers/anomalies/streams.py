@@ -45,35 +45,35 @@ class _Input:
 
 def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Walked:
     sources = {topic.name: topic.source for topic in about.info.topics if topic.source}
-    given: dict[int, list[_Output]] = defaultdict(list)
+    drained: dict[int, list[_Output]] = defaultdict(list)
     for batch in batches if sources else ():
-        _take(EventBatch(batch, about), given)
+        _take(EventBatch(batch, about), drained)
     for log in about.of_number.values():
         source = about.logs.get((sources.get(log.topic, ""), log.partition))
         if source is not None and _is_evidence(source) and _is_evidence(log):
-            yield from _wrong_states(log, source, given, about)
+            yield from _state_findings(log, source, drained, about)
 
 
 def _is_evidence(log: AboutLog) -> bool:
     return log.complete and log.start == 0 and log.unread_from is None
 
 
-def _take(events: EventBatch, given: dict[int, list[_Output]]) -> None:
+def _take(events: EventBatch, drained: dict[int, list[_Output]]) -> None:
     """Every record of the final read; without a state where it has none."""
     drains = np.flatnonzero(events.are("ok", "drain"))
     texts = dict(zip(drains.tolist(), events.texts("extra", drains), strict=True))
     states: dict[int, Sequence[int]] = {
         row: orjson.loads(text).get("states", ()) for row, text in texts.items() if text
     }
-    seen: dict[int, int] = defaultdict(int)
+    places: dict[int, int] = defaultdict(int)
     for log, value, offset, row in zip(
         *(column.tolist() for column in events.records.columns()), strict=True
     ):
         if row in texts:
-            said, place = states.get(row, ()), seen[row]
-            seen[row] += 1
-            state = said[place] if place < len(said) else -1
-            given[log].append(_Output(value, offset, state, int(events.index[row])))
+            counts, place = states.get(row, ()), places[row]
+            places[row] += 1
+            state = counts[place] if place < len(counts) else -1
+            drained[log].append(_Output(value, offset, state, int(events.index[row])))
 
 
 def _ranks(records: Sequence[_Output]) -> dict[int, _Input]:
@@ -88,21 +88,21 @@ def _ranks(records: Sequence[_Output]) -> dict[int, _Input]:
     return result
 
 
-def _wrong_states(
-    log: AboutLog, source: AboutLog, given: dict[int, list[_Output]], about: AboutRun
+def _state_findings(
+    log: AboutLog, source: AboutLog, drained: dict[int, list[_Output]], about: AboutRun
 ) -> Iterator[Finding]:
     """Yields the first of those that are wrong by the same, for each key: what follows has it from there."""
-    inputs, wrong_by = _ranks(given[source.number]), defaultdict[int, int](int)
+    inputs, off_by = _ranks(drained[source.number]), defaultdict[int, int](int)
     last: dict[int, int] = {}
-    for one in sorted(given[log.number], key=lambda each: each.offset):
+    for one in sorted(drained[log.number], key=lambda each: each.offset):
         made_of = inputs.get(one.value)
         if made_of is None or parts_of(one.value)[2] != OUTPUT:
             continue  # nobody's value, or a lost input: other anomalies
         key = parts_of(one.value)[0]
         earlier, last[key] = last.get(key, 0), made_of.rank
         backwards = made_of.rank < earlier
-        before, wrong_by[key] = wrong_by[key], one.state - made_of.rank
-        if wrong_by[key] == before and not backwards:
+        before, off_by[key] = off_by[key], one.state - made_of.rank
+        if off_by[key] == before and not backwards:
             continue
         order = f" and follows the output of record {earlier:,}" if backwards else ""
         yield Finding(
@@ -111,7 +111,7 @@ def _wrong_states(
             offset=one.offset,
             value=one.value,
             operations=[made_of.index, one.index],
-            where="order" if backwards and wrong_by[key] == before else "state",
+            where="order" if backwards and off_by[key] == before else "state",
             sentence=(
                 f"Value {about.value(one.value)} at offset {one.offset:,} of {log} came with count "
                 f"{one.state:,}, but it is made of offset {made_of.offset:,} of {source}, which is record "

@@ -123,15 +123,15 @@ def stale_end(at: Places) -> Iterator[Finding]:
     c = min(at.each(STALE_END), key=lambda c: (c.other_offset, c.complete_index), default=None)
     if c is None:
         return
-    shown = _earliest(c.by_settled_ack, c.by_final)
-    there, asked = apart(shown.ns, c.invoke_ns)
+    earliest = _earliest(c.by_settled_ack, c.by_final)
+    there, asked = apart(earliest.ns, c.invoke_ns)
     yield at.finding(
         offset=c.other_offset,
-        operations=[shown.index, c.invoke_index, c.complete_index],
+        operations=[earliest.index, c.invoke_index, c.complete_index],
         sentence=f"The final read asked for the end offset of {at.log} at {asked} and got "
-        f"{c.other_offset:,}, though a record at offset {shown.offset:,} was known at {there}, and the "
+        f"{c.other_offset:,}, though a record at offset {earliest.offset:,} was known at {there}, and the "
         f"final read has it",
-        since_ns=shown.ns,
+        since_ns=earliest.ns,
         until_ns=c.complete_ns,
     )
 

@@ -219,9 +219,9 @@ class Case(Words):
             self._event(CONTROL, Type.INFO, LIVENESS, extra=row | {"kept": True})
             return
         pairs = [word for word in words[1:] if word != "excused"]
-        known = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        starts = dict(zip(pairs[::2], pairs[1::2], strict=True))
         row |= {"kept": False, "subject": words[0], "state": "it does not move"}
-        row |= {"still": known.get("still", ""), "bound_s": float(known.get("of", 0))}
+        row |= {"still": starts.get("still", ""), "bound_s": float(starts.get("of", 0))}
         row |= {"excuse": "a node is down" if "excused" in words else ""}
         self._event(CONTROL, Type.INFO, LIVENESS, extra=row)
 
@@ -241,9 +241,9 @@ class Case(Words):
         named = [self._record(word, step, sent=True) for word in words]
         partition = named[0].partition
         if invoke:
-            asked = tuple(record._replace(offset=UNKNOWN) for record in named)
+            records = tuple(record._replace(offset=UNKNOWN) for record in named)
             self._event(
-                process, Type.INVOKE, "send", partition=partition, key=key, records=asked, extra=extra
+                process, Type.INVOKE, "send", partition=partition, key=key, records=records, extra=extra
             )
         if complete:
             codes = [record.offset for record in named]
@@ -261,10 +261,10 @@ class Case(Words):
             at = words.index("by")
             named = {"transactional_id": words[at + 1]}
             words = words[:at] + words[at + 2 :]
-        for asked in flags.keys() - {"txn"}:
-            self._ends[flags["txn"]] = {"asked": asked, "end_ns": (len(self.events) + 1) * STEP_NS}
+        for end in flags.keys() - {"txn"}:
+            self._ends[flags["txn"]] = {"asked": end, "end_ns": (len(self.events) + 1) * STEP_NS}
         at = words.index("got") if "got" in words else len(words)
-        sent, given = words[:at], words[at + 1 :]
+        sent, polled = words[:at], words[at + 1 :]
         if not sent:
             raise CaseError(f"{step!r}: a transaction sends something (txn 1 a@0 got b@1/0)")
         consumer = process + CONSUMERS
@@ -277,7 +277,7 @@ class Case(Words):
             self._send(process, sent, False, True, step, extra)
             kind = self.events[-1].type
             if at < len(words):
-                records = tuple(self._record(word, step, epoch=-1) for word in given)
+                records = tuple(self._record(word, step, epoch=-1) for word in polled)
                 self._event(consumer, kind, "poll", records=records, extra=extra)
 
     def _in_group(self, words: list[str], step: str) -> tuple[list[str], dict[str, object]]:
@@ -295,9 +295,9 @@ class Case(Words):
         places = dict(self._offset(word, step) for word in words)
         self._generations[process] = flags["gen"]
         extra |= {"member": f"m{process}", "generation": flags["gen"], "partitions": list(places)}
-        known = {str(partition): start for partition, start in places.items() if start is not None}
-        if known:
-            extra["positions"] = known
+        starts = {str(partition): start for partition, start in places.items() if start is not None}
+        if starts:
+            extra["positions"] = starts
         if "lost" in flags:
             extra["lost"] = True
         for protocol in flags.keys() & set(_PROTOCOLS):

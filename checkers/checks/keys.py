@@ -29,7 +29,7 @@ class LastOfKeys:
         """Key -> its number."""
         self._sent: list[Records] = []
         """``of``: the number of the key."""
-        self._seen: list[Records] = []
+        self._read: list[Records] = []
         self._failed: list[Ints] = []
         """Values that are not in the log for readers: their sends failed, or were aborted."""
 
@@ -49,16 +49,16 @@ class LastOfKeys:
             high_watermark = orjson.loads(extra or b"{}").get("hw")
             below[row] = NEVER if high_watermark is None else int(high_watermark)
         there = (mine.offset >= 0) & (mine.value >= 0) & (mine.offset < below[mine.of])
-        self._seen.append(mine.take(there))
+        self._read.append(mine.take(there))
 
     def of_values(self, log: int, values: Ints) -> Ints:
         """Gives the highest offset of each value's key; NONE where none is known."""
-        self._sent, self._seen = [concatenated(Records, self._sent)], [concatenated(Records, self._seen)]
+        self._sent, self._read = [concatenated(Records, self._sent)], [concatenated(Records, self._read)]
         self._failed = [np.concatenate([*self._failed, np.zeros(0, np.int64)])]
-        sent, seen = (some.take(some.log == log) for (some,) in (self._sent, self._seen))
-        seen = seen.take(~np.isin(seen.value, self._failed[0]))
-        known, latest = np.unique(sent.value[::-1], return_index=True)
+        sent, read = (some.take(some.log == log) for (some,) in (self._sent, self._read))
+        read = read.take(~np.isin(read.value, self._failed[0]))
+        ranked, latest = np.unique(sent.value[::-1], return_index=True)
         key, last = sent.of[::-1][latest], np.full(len(self._numbers), NONE)
-        at = place_in(known, seen.value)
-        np.maximum.at(last, key[at[at != NONE]], seen.offset[at != NONE])
-        return values_at(last, values_at(key, place_in(known, values)))
+        at = place_in(ranked, read.value)
+        np.maximum.at(last, key[at[at != NONE]], read.offset[at != NONE])
+        return values_at(last, values_at(key, place_in(ranked, values)))

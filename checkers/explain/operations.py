@@ -220,8 +220,8 @@ def _of_a_share_group(event: Event) -> str:
     return f"{_listed([*kinds, *lags]) or 'nothing'} · group {extra.get('group')}"
 
 
-def _pairs(found: object) -> Iterable[tuple[object, object]]:
-    return found.items() if isinstance(found, Mapping) else ()
+def _pairs(value: object) -> Iterable[tuple[object, object]]:
+    return value.items() if isinstance(value, Mapping) else ()
 
 
 def _ranges(offsets: object) -> str:

@@ -29,9 +29,9 @@ class IncidentRows:
 
     def __init__(self, rows: Iterable[tuple[str, int, int]] = ()) -> None:
         """``rows``: (id of an incident, first row, last row); no row is in two of them."""
-        known = sorted(rows, key=lambda one: one[1])
-        self._ids = pa.array([one for one, _, _ in known], pa.string())
-        self._first, self._last = (np.array([one[at] for one in known], dtype=np.int64) for at in (1, 2))
+        ranked = sorted(rows, key=lambda one: one[1])
+        self._ids = pa.array([one for one, _, _ in ranked], pa.string())
+        self._first, self._last = (np.array([one[at] for one in ranked], dtype=np.int64) for at in (1, 2))
 
     def of(self, first: int, count: int) -> pa.Array:
         """The ids for ``count`` rows from row ``first`` on; null where a row is in none."""
@@ -131,8 +131,8 @@ class _Sampler:
             key: _Key = (group["anomaly"], group["topic"], group["partition"], group["incident"])
             self.counts[key] = self.counts.get(key, 0) + group["anomaly_count"]
             low, high = self.bounds.get(key, (None, None))
-            known = [n for n in (low, high, group["offset_min"], group["offset_max"]) if n is not None]
-            self.bounds[key] = (min(known), max(known)) if known else (None, None)
+            ends = [n for n in (low, high, group["offset_min"], group["offset_max"]) if n is not None]
+            self.bounds[key] = (min(ends), max(ends)) if ends else (None, None)
             self._keep(key, table.filter(_is_group(key)))
 
     def _keep(self, key: _Key, members: pa.Table) -> None:

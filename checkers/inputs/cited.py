@@ -72,14 +72,14 @@ def read_cited(files: Iterable[str], indexes: Ints) -> Cited:
     return Cited(*(column[order] for column in columns))
 
 
-def epochs_at(files: Iterable[str], wanted: Sequence[Spot]) -> dict[Spot, int]:
+def epochs_at(files: Iterable[str], spots: Sequence[Spot]) -> dict[Spot, int]:
     """The leader epochs of the records that events have at these offsets. What has none is left out, and so
     are all but the first ``MOST_ROWS`` events. Raises OSError or ValueError."""
-    events = np.unique(np.array([event for event, _, _ in wanted], dtype=np.int64))[:MOST_ROWS]
+    events = np.unique(np.array([event for event, _, _ in spots], dtype=np.int64))[:MOST_ROWS]
     result: dict[Spot, int] = {}
     for table in _of_events(files, events, ["index", _RECORDS]):
         for event, records in zip(table["index"].to_pylist(), table[_RECORDS], strict=True):
-            result |= _epochs(event, records, wanted)
+            result |= _epochs(event, records, spots)
     return result
 
 
@@ -100,7 +100,7 @@ def epochs_of_final_reads(files: Iterable[str]) -> dict[Place, list[int]]:
     return {place: sorted(epochs) for place, epochs in result.items()}
 
 
-def _epochs(event: int, records: pa.Scalar, wanted: Sequence[Spot]) -> dict[Spot, int]:
+def _epochs(event: int, records: pa.Scalar, spots: Sequence[Spot]) -> dict[Spot, int]:
     values = records.values
     if values is None or not len(values):
         return {}
@@ -108,7 +108,7 @@ def _epochs(event: int, records: pa.Scalar, wanted: Sequence[Spot]) -> dict[Spot
         ints(pc.struct_field(values, name)) for name in ("partition", "offset", "leader_epoch")
     )
     result = {}
-    for one in {one for one in wanted if one[0] == event}:
+    for one in {one for one in spots if one[0] == event}:
         at = np.flatnonzero((partition == one[1]) & (offset == one[2]))
         if len(at) and epoch[at[0]] >= 0:
             result[one] = int(epoch[at[0]])
@@ -138,13 +138,13 @@ def _of_events(files: Iterable[str], indexes: Ints, columns: list[str]) -> Itera
 
 
 def _having(
-    files: Iterable[str], wanted: Callable[[pq.ParquetFile, int], Bools], columns: list[str]
+    files: Iterable[str], spots: Callable[[pq.ParquetFile, int], Bools], columns: list[str]
 ) -> Iterator[pa.Table]:
     """The rows of each row group that are wanted; where none is, the columns are not read."""
     for path in files:
         with parquet(path, read_dictionary=["f", "type"]) as file:
             for group in range(file.metadata.num_row_groups):
-                rows = np.flatnonzero(wanted(file, group))
+                rows = np.flatnonzero(spots(file, group))
                 if len(rows):
                     yield _group(file, group, columns).take(rows)
 

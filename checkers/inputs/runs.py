@@ -181,7 +181,7 @@ class Run:
     looks: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Promise -> the number of the last look that is on record, and why nobody could tell then; empty where
     somebody could."""
-    asked_deletions: dict[Place, int] = field(default_factory=dict)
+    deletions: dict[Place, int] = field(default_factory=dict)
     """The largest offset below which clients asked to delete the records of a partition (``delete``)."""
     crashes: list[int] = field(default_factory=list)
     """When members of groups crashed: the others wait until their group has put them out."""
@@ -216,7 +216,7 @@ class Run:
 
 def deletes(run: Run) -> bool:
     """Tells whether anything deletes records from the beginning of a log in this run."""
-    return bool(run.asked_deletions) or any(topic.deletion for topic in run.info.topics)
+    return bool(run.deletions) or any(topic.deletion for topic in run.info.topics)
 
 
 def compacts(run: Run) -> bool:
@@ -276,13 +276,13 @@ def scanned_split(split: Split) -> SplitSummary:
         return SplitSummary(split.run, split.number, problem=unreadable(split.path, error))
 
 
-def unreadable(path: str, wrong: Exception) -> str:
+def unreadable(path: str, error: Exception) -> str:
     """Describes what is wrong with a history, in one line."""
-    if isinstance(wrong, Incomplete):
-        return f"{path}: is incomplete ({wrong}); restore it from a copy or run the test again"
-    if isinstance(wrong, Senseless):
-        return f"{path}: makes no sense ({wrong}); restore it from a copy or run the test again"
-    first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
+    if isinstance(error, Incomplete):
+        return f"{path}: is incomplete ({error}); restore it from a copy or run the test again"
+    if isinstance(error, Senseless):
+        return f"{path}: makes no sense ({error}); restore it from a copy or run the test again"
+    first = (str(error).splitlines() or [type(error).__name__])[0]
     return f"{path}: corrupt or truncated ({first}); restore it from a copy or run the test again"
 
 
@@ -311,8 +311,8 @@ def scanned(run: Run, scans: Sequence[SplitSummary]) -> Run:
         run.topics += [topic for topic in one.topics if topic not in run.topics]
         run.kinds |= set(one.kinds)
         for topic, partition, offset in one.deletions:
-            asked = run.asked_deletions.get((topic, partition), 0)
-            run.asked_deletions[topic, partition] = max(asked, offset)
+            earlier = run.deletions.get((topic, partition), 0)
+            run.deletions[topic, partition] = max(earlier, offset)
     try:
         check_tally(run.tally, tally)
     except Incomplete as error:

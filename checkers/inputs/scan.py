@@ -195,8 +195,8 @@ def scan_split(split: Split) -> SplitSummary:
             if len(expected):
                 result.rows += _small(file, group, expected)
             delete = fs.names.index("delete") if "delete" in fs.names else -1
-            if len(asked := np.flatnonzero((f == delete) & (kind == INVOKE))):
-                result.deletions += _largest(file, group, asked)
+            if len(deletes := np.flatnonzero((f == delete) & (kind == INVOKE))):
+                result.deletions += _largest(file, group, deletes)
             result.events += len(process)
         _open_ends(file, firsts, lasts, result)
         late_completions.close(file)

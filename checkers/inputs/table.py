@@ -47,8 +47,8 @@ def place_in(ascending: Ints, values: Ints) -> Ints:
 def values_at(column: Ints, rows: Ints) -> Ints:
     """Returns the values of a column in these rows; NONE where the row is NONE."""
     result = np.full(len(rows), NONE)
-    known = rows != NONE
-    result[known] = column[rows[known]]
+    there = rows != NONE
+    result[there] = column[rows[there]]
     return result
 
 
@@ -106,8 +106,8 @@ class Table(Generic[C]):
         unknown. ``dataclasses.replace`` says that."""
         mine = {one.name for one in fields(self)}  # type: ignore[arg-type]
         both = [one.name for one in fields(plain(kind)) if one.name in mine]  # type: ignore[arg-type]
-        known = {name: getattr(self, name) for name in both}
-        return replace(kind.unknown(len(self)), **known)  # type: ignore[type-var]
+        there = {name: getattr(self, name) for name in both}
+        return replace(kind.unknown(len(self)), **there)  # type: ignore[type-var]
 
 
 class _Layout:
@@ -240,11 +240,11 @@ def pack(columns: Sequence[Ints]) -> bytes:
         low, high = int(column.min()), int(column.max())
         flag = 0
         if low == NONE:
-            known = column[column != NONE]
-            if not len(known):
+            there = column[column != NONE]
+            if not len(there):
                 parts.append(_COLUMN.pack(NONE, 0))
                 continue
-            flag, low, high = _HAS_NONE, int(known.min()) - 1, int(known.max())
+            flag, low, high = _HAS_NONE, int(there.min()) - 1, int(there.max())
             column = np.where(column == NONE, low, column)
         width = next(w for w in (0, 1, 2, 4, 8) if high - low < 1 << (8 * w))
         parts.append(_COLUMN.pack(low, width | flag))

@@ -46,22 +46,22 @@ def deletions(run: Run) -> list[Deletion]:
     result = []
     for place in sorted({*run.final, *run.replicas}):
         final = run.final.get(place)
-        told = [("its leader", final.deleted_below)] if final is not None else []
-        told += [
+        starts = [("its leader", final.deleted_below)] if final is not None else []
+        starts += [
             (f"the files of {host}", one.log_start)
             for host, one in sorted(run.replicas.get(place, {}).items())
             if not one.tiered
         ]
-        who, below = max(told, key=lambda one: one[1], default=("", 0))
+        who, below = max(starts, key=lambda one: one[1], default=("", 0))
         if below > 0:
             result.append(Deletion(place, below, who, _setting(run, place, below)))
     return result
 
 
 def _setting(run: Run, place: Place, below: int) -> str:
-    asked = run.asked_deletions.get(place, 0)
-    if asked >= below:
-        return f"DeleteRecords of the clients, up to {asked:,}"
+    requested = run.deletions.get(place, 0)
+    if requested >= below:
+        return f"DeleteRecords of the clients, up to {requested:,}"
     settings: Mapping[str, str] = next(
         (topic.deletion for topic in run.info.topics if topic.name == place[0]), {}
     )

@@ -129,10 +129,10 @@ class Grounds:
         """A write may be refused after it was appended, and be sent again, when the ISR becomes too small."""
         result = []
         for before, after in pairwise(self.leaders(place).spans):
-            left = [node for node in before.isr if node not in after.isr]
-            if left:
+            gone = [node for node in before.isr if node not in after.isr]
+            if gone:
                 at = after.begin_ns
-                text = f"{listed(left)} left the ISR of {partition_name(place)} at {seconds(at)}"
+                text = f"{listed(gone)} left the ISR of {partition_name(place)} at {seconds(at)}"
                 result.append(Excuse(at - EFFECT_NS, at + EFFECT_NS, text))
         return result
 

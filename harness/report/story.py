@@ -26,9 +26,9 @@ def story_of(
             f"Clients drove {info.system}{f' on {hosts}' if hosts else ''} with "
             f"acks={info.acks}{asked}{most}."
         )
-    told = [(fault.begin_ns or 0, _fault_sentence(fault)) for fault in faults[:8]]
-    told += [(moment.at_ns, f"{moment.at_ns / 1e9:,.1f} s: {moment.words}.") for moment in moments]
-    story += [sentence for _, sentence in sorted(told, key=lambda one: one[0])]
+    events = [(fault.begin_ns or 0, _fault_sentence(fault)) for fault in faults[:8]]
+    events += [(moment.at_ns, f"{moment.at_ns / 1e9:,.1f} s: {moment.words}.") for moment in moments]
+    story += [sentence for _, sentence in sorted(events, key=lambda one: one[0])]
     if len(faults) > 8:
         story.append(f"… and {plural(len(faults) - 8, 'more fault')} (table below).")
     result = [a for a in anomalies if a.count]

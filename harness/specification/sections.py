@@ -141,8 +141,8 @@ class LivenessSpec(Strict):
         return usual | self.model_dump(exclude_none=True)
 
 
-def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
-    for key, value in given.items():
+def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+    for key, value in settings.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{above}{key}.")
         else:
@@ -222,8 +222,8 @@ class Sections(Strict):
     @property
     def every_fault(self) -> list[FaultSpec]:
         """Returns the faults of the schedule, and then all that may be drawn."""
-        drawn = [fault for lane in self.nemesis_here.drawn.values() for fault in lane.faults]
-        return [*(one.inject for one in self.nemesis.schedule), *drawn]
+        pool = [fault for lane in self.nemesis_here.drawn.values() for fault in lane.faults]
+        return [*(one.inject for one in self.nemesis.schedule), *pool]
 
     @property
     def left_out(self) -> list[str]:

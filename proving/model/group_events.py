@@ -102,19 +102,19 @@ def _asked(group: Group) -> Iterator[Block]:
         orjson.dumps({"offsets": offsets_at(group.offset_op[row], everything)} | who).decode()
         for row in rows.tolist()
     ]
-    asked = [orjson.dumps(who).decode()] * len(rows)
-    yield from _operations(group, rows, "committed", asked, answers, LOST_ERROR)
+    extras = [orjson.dumps(who).decode()] * len(rows)
+    yield from _operations(group, rows, "committed", extras, answers, LOST_ERROR)
 
 
 def _operations(
-    group: Group, rows: Ints, f: str, asked: list[str], answers: list[str], failure: str
+    group: Group, rows: Ints, f: str, extras: list[str], answers: list[str], failure: str
 ) -> Iterator[Block]:
     """Invocations, and the completions that are on record."""
-    yield events(group, rows, "invoke", f, extra=asked)
+    yield events(group, rows, "invoke", f, extra=extras)
     outcomes = group.outcome_op[rows]
     for number, kind in _TYPES.items():
         done = np.flatnonzero(outcomes == number)
-        texts = answers if number == OK else asked
+        texts = answers if number == OK else extras
         error = {OK: None, REFUSED: failure, LOST: LOST_ERROR}[number]
         extra = [texts[at] for at in done.tolist()]
         yield events(group, rows[done], kind, f, error=error, extra=extra)

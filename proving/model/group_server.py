@@ -86,14 +86,14 @@ def _group(
     draw: Draw, knobs: Knobs, name: str, process: int, times: Times, logs: tuple[PartitionLog, ...]
 ) -> Group:
     plan = _planned(draw, knobs, times)
-    invoke, complete, asked = times
+    invoke, complete, arrival = times
     n = len(invoke)
     shape = (n, knobs.partitions)
     begin, end, offset = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, NONE)
     outcome = np.where(plan.failed, REFUSED, OK)
     sent = plan.lost & draw.happens(0.5, n)
     delay = draw.delay(draw.latency + draw.think, n) * 2 ** draw.random.integers(2, 6, n)
-    arrive = np.where(sent & draw.happens(0.7, n), complete + delay, asked)
+    arrive = np.where(sent & draw.happens(0.7, n), complete + delay, arrival)
     subset = draw.happens(0.7, shape) & plan.holds
     subset[~subset.any(axis=1)] = plan.holds[~subset.any(axis=1)]
     lag = (draw.random.geometric(0.4, shape) - 1) * (draw.random.random(shape) < 0.5)
@@ -118,7 +118,7 @@ def _group(
             reported = offset[lands, partition]
             reported = reported[reported != NONE]
             stands[partition] = reported[-1] if len(reported) else stands[partition]
-    _ask(plan, asked, landed, offset)
+    _ask(plan, arrival, landed, offset)
     unknown = outcome == LOST
     outcome[unknown & draw.happens(knobs.never_completes, n)] = NEVER
     numbers = np.cumsum(1 + draw.random.integers(0, 2, len(plan.begins)))
@@ -133,7 +133,7 @@ def _group(
         end,
         name,
         plan.thread,
-        asked,
+        arrival,
         plan.kind,
         outcome,
         np.where(plan.turn == NONE, NONE, numbers[plan.turn]),
@@ -143,9 +143,9 @@ def _group(
 
 
 def _planned(draw: Draw, knobs: Knobs, times: Times) -> _Plan:
-    random, asked, members = draw.random, times[2], knobs.members
-    n, each = len(asked), len(asked) // members
-    thread, latest = np.arange(n) // each, int(asked.max(initial=BEGIN_NS))
+    random, arrival, members = draw.random, times[2], knobs.members
+    n, each = len(arrival), len(arrival) // members
+    thread, latest = np.arange(n) // each, int(arrival.max(initial=BEGIN_NS))
     number = int(random.integers(1, knobs.generations + 1)) + n // _OPERATIONS_OF_A_GENERATION
     begins = np.sort(random.integers(BEGIN_NS, latest + 1, number))
     begins[0] = 0
@@ -153,14 +153,14 @@ def _planned(draw: Draw, knobs: Knobs, times: Times) -> _Plan:
     in_it[np.arange(len(begins)), random.integers(0, members, len(begins))] = True
     owner = (random.random((len(begins), knobs.partitions, members)) * in_it[:, None, :]).argmax(axis=2)
 
-    drawn = random.random(n)
-    kind = np.where(drawn < knobs.commits, COMMIT, np.where(drawn < 1.5 * knobs.commits, COMMITTED, POLL))
+    chance = random.random(n)
+    kind = np.where(chance < knobs.commits, COMMIT, np.where(chance < 1.5 * knobs.commits, COMMITTED, POLL))
     kind[::each] = POLL
     failed = draw.happens(knobs.failed_read, n) & (kind != COMMIT)
     # The last generation, of those that a member is in, that had begun when its poll arrived.
     numbers = np.arange(len(begins))[:, None]
     known = np.maximum.accumulate(np.where(in_it, numbers, NONE), axis=0)
-    now = known[np.searchsorted(begins, asked, side="right") - 1, thread]
+    now = known[np.searchsorted(begins, arrival, side="right") - 1, thread]
     seen = np.where((kind == POLL) & ~failed, now, NONE) + 1
     turn = _rising(thread, seen[:, None])[:, 0] - 1
     starts = np.arange(n) % each == 0
@@ -212,7 +212,7 @@ def _read_on(
     return begin, end
 
 
-def _ask(plan: _Plan, asked: Ints, landed: list[tuple[Ints, Ints]], offset: Ints) -> None:
+def _ask(plan: _Plan, arrival: Ints, landed: list[tuple[Ints, Ints]], offset: Ints) -> None:
     """Sets the committed offset in answers to requests for it: that of the last commit that took effect
     until then."""
     rows = np.flatnonzero(plan.kind == COMMITTED)
@@ -223,4 +223,4 @@ def _ask(plan: _Plan, asked: Ints, landed: list[tuple[Ints, Ints]], offset: Ints
     for partition in range(offset.shape[1]):
         mine = order[offsets[order, partition] != NONE]
         reported = np.append(NONE, offsets[mine, partition])
-        offset[rows, partition] = reported[np.searchsorted(times[mine], asked[rows], side="right")]
+        offset[rows, partition] = reported[np.searchsorted(times[mine], arrival[rows], side="right")]

@@ -156,7 +156,7 @@ def _sends(outcome: Outcome) -> Iterator[Block]:
     if not len(of.invoke_op):
         return
     bounds = np.append(of.first_op, len(of.value_rec))
-    asked = np.full(len(of.value_rec), UNKNOWN, dtype=np.int64)
+    offsets = np.full(len(of.value_rec), UNKNOWN, dtype=np.int64)
     errors = {"invoke": None, "ok": None, "fail": REFUSED_ERROR, "info": LOST_ERROR}
 
     def block(rows: Ints, kind: str, of_all: pa.Array, extra: list[str | None] | None) -> Block:
@@ -173,7 +173,7 @@ def _sends(outcome: Outcome) -> Iterator[Block]:
             extra=extra,
         )
 
-    sent = records(of.partition_rec, asked, of.value_rec, bounds)
+    sent = records(of.partition_rec, offsets, of.value_rec, bounds)
     yield block(np.arange(len(of.invoke_op)), "invoke", sent, _in_transactions(of.txn_op))
     whole = records(of.partition_rec, of.told_rec, of.value_rec, bounds)
     for kind, mine in of.kinds().items():
@@ -247,14 +247,14 @@ def _control(outcome: Outcome) -> Iterator[Block]:
     yield from setup([_reported(p, 0, list(HOSTS)) for p in parts])
     for p, one in enumerate(outcome.failovers):
         for number in range(len(one.stall)):
-            old, left = _leader(number), [node for node in HOSTS if node != _leader(number)]
+            old, others = _leader(number), [node for node in HOSTS if node != _leader(number)]
             fault = {"id": f"f{p}.{number}", "targets": [HOSTS[old]], "role": f"leader({TOPIC}-{p})"}
             times = (one.stall[number], one.stall[number], one.reopen[number], one.reopen[number])
             for at, phase in zip(times, ("begin", "active", "undo", "ended"), strict=True):
                 proved = True if phase == "ended" else None
                 extra = {**fault, "phase": phase, "proved": proved, "restored": proved}
                 yield one_event(int(at), NEMESIS, "info", "kill", extra, None)
-            for at, isr in ((one.change[number], left), (one.reopen[number], list(HOSTS))):
+            for at, isr in ((one.change[number], others), (one.reopen[number], list(HOSTS))):
                 changed = {"partitions": [_reported(p, number + 1, isr)]}
                 yield one_event(int(at), CONTROL, "info", "cluster", changed, None)
     yield from teardown(outcome.end_ns)

@@ -51,13 +51,13 @@ class TransactionReads:
 
 
 def ends(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...]) -> Ends:
-    invoke, complete, asked = times
+    invoke, complete, arrival = times
     n = len(invoke)
     partition = draw.random.integers(0, knobs.partitions, n)
     reported = np.zeros(n, dtype=np.int64)
     for number, log in enumerate(logs):
         rows = partition == number
-        reported[rows] = log.reach(asked[rows])
+        reported[rows] = log.reach(arrival[rows])
     process = (
         knobs.producers + knobs.consumers + np.repeat(np.arange(knobs.askers), n // max(1, knobs.askers))
     )
@@ -67,7 +67,7 @@ def ends(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...])
 def reads(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...]) -> Reads:
     """A consumer stands somewhere in each of its partitions and reads on, up to what it had fetched; that may
     have been before the poll was invoked. An assignment puts it anywhere."""
-    invoke, complete, asked = times
+    invoke, complete, arrival = times
     n, each = len(invoke), len(invoke) // max(1, knobs.consumers)
     assigns = draw.happens(knobs.rebalance, n)
     assigns[:: max(1, each)] = True
@@ -76,7 +76,7 @@ def reads(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...]
     shape = (int(seg[-1]) + 1 if n else 1, knobs.partitions)
     holds = draw.happens(0.8, shape)
     holds[np.arange(shape[0]), draw.random.integers(0, knobs.partitions, shape[0])] = True
-    fetched = np.maximum(0, asked - draw.delay(draw.latency * 2, n))
+    fetched = np.maximum(0, arrival - draw.delay(draw.latency * 2, n))
     begin, end = np.zeros((n, knobs.partitions), np.int64), np.zeros((n, knobs.partitions), np.int64)
     for number, log in enumerate(logs):
         reach = log.reach(fetched)

@@ -22,11 +22,11 @@ def _delete(edit: Edit, *after: Event, low: int = 1, starts: int = 1) -> bool:
     for drain, event in list(edit.of("drain", partition)):
         kept = tuple(record for record in event.records if record.offset >= starts)
         edit.change(drain, offset=starts, records=kept)
-    asked = Event(
+    invoked = Event(
         edit.process(), Type.INVOKE, "delete", topic=TOPIC, partition=partition, offset=1, time_ns=_now(edit)
     )
-    done = replace(asked, type=Type.OK, extra={"low_watermark": low})
-    edit.insert(at, asked, done, *after)
+    done = replace(invoked, type=Type.OK, extra={"low_watermark": low})
+    edit.insert(at, invoked, done, *after)
     return True
 
 
@@ -46,19 +46,19 @@ def _poll(edit: Edit, offset: int, **more: object) -> tuple[Event, ...]:
         return ()
     [record] = (r for r in edit.log(partition) if r.offset == offset)
     took = operation(process, "assign", {"positions": {str(partition): 0}, **more}, now)
-    asked = Event(process, Type.INVOKE, "poll", topic=TOPIC, time_ns=now)
+    invoked = Event(process, Type.INVOKE, "poll", topic=TOPIC, time_ns=now)
     after = {"positions": {str(partition): offset + 1}}
-    return *took, asked, replace(asked, type=Type.OK, records=(record,), extra=after)
+    return *took, invoked, replace(invoked, type=Type.OK, records=(record,), extra=after)
 
 
 def _end(edit: Edit, start: int) -> tuple[Event, Event]:
     partition = _partition(edit) or 0
-    asked, told = end_events(edit.process(), partition, edit.end(partition), _now(edit))
-    return asked, replace(told, offset=start)
+    invoked, answered = end_events(edit.process(), partition, edit.end(partition), _now(edit))
+    return invoked, replace(answered, offset=start)
 
 
 @mutation("incomplete-deletion", "DeleteRecords is answered with a low watermark below what it was asked for")
-def answer_below_what_was_asked(edit: Edit) -> bool:
+def answer_below_the_request(edit: Edit) -> bool:
     return _delete(edit, low=0)
 
 
@@ -78,7 +78,7 @@ def give_what_was_deleted(edit: Edit) -> bool:
 
 
 @mutation("log-start-regression", "who asks where the log begins is told a start before what was deleted")
-def tell_an_earlier_start(edit: Edit) -> bool:
+def answer_an_earlier_start(edit: Edit) -> bool:
     return _delete(edit, *_end(edit, 0))
 
 

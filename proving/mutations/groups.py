@@ -114,9 +114,9 @@ def commit_one_more(edit: Edit) -> bool:
             commit = operation(
                 event.process, "commit", {"offsets": {str(partition): len(log) + 1}, **who}, now
             )
-            asked = Event(event.process, Type.INVOKE, "poll", topic=TOPIC, time_ns=now)
+            begun = Event(event.process, Type.INVOKE, "poll", topic=TOPIC, time_ns=now)
             answer = Event(event.process, Type.OK, "poll", topic=TOPIC, records=rest, time_ns=now)
-            edit.insert(at_end, asked, answer, *commit)
+            edit.insert(at_end, begun, answer, *commit)
             return True
     return False
 
@@ -164,10 +164,10 @@ def begin_at_the_end(edit: Edit) -> bool:
             missing = [offset for offset in range(end) if offset not in known]
             if not missing or not _began_below(edit, group, partition, missing[-1]):
                 continue
-            told = joined(edit, at_end, group, [partition])
-            who = {name: value for name, value in (told.extra or {}).items() if name != "partitions"}
+            first = joined(edit, at_end, group, [partition])
+            who = {name: value for name, value in (first.extra or {}).items() if name != "partitions"}
             commit = {"offsets": {str(partition): end}, **who}
-            edit.insert(at_end, told, *operation(told.process, "commit", commit, told.time_ns))
+            edit.insert(at_end, first, *operation(first.process, "commit", commit, first.time_ns))
             return True
     return False
 
@@ -279,8 +279,8 @@ def show_a_newcomer_less(edit: Edit) -> bool:
             same = [c for c in of_group if c.offsets.get(partition) == shown]
             if any(c.type is Type.INFO or c.until > one.invoked for c in same):
                 continue
-            told = joined(edit, one.invoked, one.group, [partition], positions={str(partition): shown})
-            edit.insert(one.until, told)
+            first = joined(edit, one.invoked, one.group, [partition], positions={str(partition): shown})
+            edit.insert(one.until, first)
             return True
     return False
 

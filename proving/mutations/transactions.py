@@ -150,9 +150,9 @@ def give_its_own(edit: Edit) -> bool:
 def give_before_the_commit(edit: Edit) -> bool:
     one, reader = Fresh(edit), edit.process()
     [mine] = one.sends(edit, (0, 0))
-    asked = Event(reader, Type.INVOKE, "poll", topic=TOPIC, time_ns=one.now)
-    given = Event(reader, Type.OK, "poll", topic=TOPIC, records=(mine,), time_ns=one.now)
-    append(edit, *one.begins(), asked, given, one.ends(Type.OK, "commit", 1_000))
+    poll = Event(reader, Type.INVOKE, "poll", topic=TOPIC, time_ns=one.now)
+    answer = Event(reader, Type.OK, "poll", topic=TOPIC, records=(mine,), time_ns=one.now)
+    append(edit, *one.begins(), poll, answer, one.ends(Type.OK, "commit", 1_000))
     return True
 
 
@@ -168,12 +168,12 @@ def give_behind_an_open_transaction(edit: Edit) -> bool:
     done = one.ends(Type.OK, "commit", 1_000)
     land(edit, *done.records, theirs)
     put = {"positions": {"0": theirs.offset}}
-    asked = Event(reader, Type.INVOKE, "poll", topic=TOPIC, time_ns=one.now)
-    given = Event(reader, Type.OK, "poll", topic=TOPIC, records=(theirs,), time_ns=one.now)
+    poll = Event(reader, Type.INVOKE, "poll", topic=TOPIC, time_ns=one.now)
+    answer = Event(reader, Type.OK, "poll", topic=TOPIC, records=(theirs,), time_ns=one.now)
     placed = operation(reader, "assign", put, one.now)
     edit.insert(
         end_of_clients(edit),
-        *(*one.begins(), *other.begins(), other.ends(Type.OK, "commit"), *placed, asked, given, done),
+        *(*one.begins(), *other.begins(), other.ends(Type.OK, "commit"), *placed, poll, answer, done),
     )
     return True
 

@@ -15,8 +15,8 @@ def _shorten_an_end(edit: Edit, wanted: str) -> bool:
     """An end offset that contradicts only acks (``acks``), or only ends and polls (``shown``)."""
     for partition in range(edit.partitions):
         for at, _ in list(edit.of("end", partition)):
-            asked = edit.asked(at)
-            acked, shown = edit.acked(partition, asked), edit.proofs(partition, asked)
+            begun = edit.asked(at)
+            acked, shown = edit.acked(partition, begun), edit.proofs(partition, begun)
             if wanted == "acks" and acked > shown:
                 edit.change(at, high_watermark=shown)
                 return True
@@ -44,9 +44,9 @@ def read_before_it_is_sent(edit: Edit) -> bool:
         process, now = edit.process(), edit.events[one.invoked].time_ns
         start = {"positions": {str(partition): record.offset}}
         after = {"positions": {str(partition): record.offset + 1}}
-        asked = Event(process, Type.INVOKE, "poll", topic="log", time_ns=now)
-        given = replace(asked, type=Type.OK, records=(record,), extra=after)
-        edit.insert(one.invoked, *operation(process, "assign", start, now), asked, given)
+        begun = Event(process, Type.INVOKE, "poll", topic="log", time_ns=now)
+        done = replace(begun, type=Type.OK, records=(record,), extra=after)
+        edit.insert(one.invoked, *operation(process, "assign", start, now), begun, done)
         return True
     return False
 

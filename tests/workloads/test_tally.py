@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, Event, Type
+from wrackline.history.model import ABORTED_ON_PURPOSE, CRASHED_ON_PURPOSE, Event, Type
 from wrackline.workloads.log.tally import Tally
 
 
@@ -11,10 +11,10 @@ def test_a_transaction_that_was_to_be_aborted_or_to_crash_is_done() -> None:
     tally.count(Event(1, Type.INVOKE, "send"))
     for kind, error in (
         (Type.OK, None),
-        (Type.FAIL, ABORTED_AS_MEANT),
+        (Type.FAIL, ABORTED_ON_PURPOSE),
         (Type.FAIL, "_TIMED_OUT"),
         (Type.INFO, "_TIMED_OUT"),
-        (Type.INFO, CRASHED_AS_MEANT),
+        (Type.INFO, CRASHED_ON_PURPOSE),
     ):
         tally.count(Event(1, kind, "send", error=error))
     counts = tally.counts()

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from tests.workloads.driving import Row, driven, recorded
 from wrackline.harness.specification.spec import SpecError, parse
-from wrackline.history.model import CRASHED_AS_MEANT, FAILED, UNKNOWN, Type
+from wrackline.history.model import CRASHED_ON_PURPOSE, FAILED, UNKNOWN, Type
 from wrackline.plugins.capabilities import Capability
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer
@@ -232,7 +232,7 @@ def test_a_crashed_producer_asks_for_no_end_and_the_next_one_fences_it(
     ):
         pass
     sends = [row for row in recorded(tmp_path / "run") if row["f"] == "send"]
-    crashed = [row for row in sends if row["error"] == CRASHED_AS_MEANT]
+    crashed = [row for row in sends if row["error"] == CRASHED_ON_PURPOSE]
     assert len(crashed) > 3
     for row in crashed:
         assert row["type"] == "info"

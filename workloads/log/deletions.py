@@ -27,7 +27,7 @@ class Deleter(Process):
     def __init__(self, context: Context, slot: int, spec: DeletingSpec) -> None:
         super().__init__(context, slot)
         self._keep = spec.keep_records
-        self._asked: dict[Place, int] = {}
+        self._requested: dict[Place, int] = {}
         self._client: Admin | None = None
 
     def operate(self, slot: Slot) -> None:
@@ -41,21 +41,21 @@ class Deleter(Process):
         extra, kind, error = {}, Type.OK, None
         try:
             extra = {"low_watermark": self._client.delete_records(topic, partition, before)}
-        except ClientError as wrong:
-            kind = Type.INFO if wrong.name.startswith("_") or wrong.name in _UNKNOWN else Type.FAIL
-            error = wrong.name
+        except ClientError as refused:
+            kind = Type.INFO if refused.name.startswith("_") or refused.name in _UNKNOWN else Type.FAIL
+            error = refused.name
         latency = time.monotonic_ns() - begin
         self.record(self.process, kind, self.f, **place, extra=extra or None, error=error, latency_ns=latency)
         if kind is Type.INFO or self._client.broken:
             self.retire()
 
     def _before(self, place: Place, slot: Slot) -> int:
-        asked = self._asked.get(place, 0)
+        requested = self._requested.get(place, 0)
         if slot.choice(AGAIN, salt=_AGAIN) == 0:
-            return asked // 2
+            return requested // 2
         keep = self._keep + slot.choice(self._keep + 1, salt=_KEEP)
-        self._asked[place] = max(asked, self.context.tally.end(*place) - keep)
-        return self._asked[place]
+        self._requested[place] = max(requested, self.context.tally.end(*place) - keep)
+        return self._requested[place]
 
     def drop_client(self) -> None:
         if self._client is not None:

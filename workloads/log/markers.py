@@ -87,10 +87,10 @@ class Stretch:
         """The records up to ``end`` (exclusive), which is known to exist. Raises Unknown when it is not
         reached."""
         while self.position < end:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
                 raise Unknown("_TIMED_OUT")
-            record = self.next(left)
+            record = self.next(remaining_s)
             if record is not None and record.offset < end:
                 yield record
 

@@ -295,8 +295,8 @@ def committed_offsets(
         extra = {**kind, **coordinator_of(client, node)}
         record(Type.FAIL, extra=extra, error=refused.name, latency_ns=latency)
         raise
-    told = {"offsets": positions_of(offsets), **kind, **coordinator_of(client, node)}
-    record(Type.OK, extra=told, latency_ns=time.monotonic_ns() - begin)
+    answer = {"offsets": positions_of(offsets), **kind, **coordinator_of(client, node)}
+    record(Type.OK, extra=answer, latency_ns=time.monotonic_ns() - begin)
     return offsets
 
 

@@ -244,8 +244,8 @@ def compacted_topic(segment_ms: int) -> dict[str, str]:
 
 def key_among(keys: int, partition: int, process: int, number: int) -> bytes:
     """One of the keys of a partition, that follows from what a process sends as its so many-th."""
-    drawn = (process * 0x9E3779B1 ^ number * 0x85EBCA77) % 0xFFFFFFFB % keys
-    return f"k{partition}-{drawn}".encode()
+    pick = (process * 0x9E3779B1 ^ number * 0x85EBCA77) % 0xFFFFFFFB % keys
+    return f"k{partition}-{pick}".encode()
 
 
 class DeletingSpec(ClientsSpec):

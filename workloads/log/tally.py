@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, AS_MEANT, UNASKED, Event, Record, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, ON_PURPOSE, UNASKED, Event, Record, Type
 from wrackline.history.offsets import Offsets
 
 
@@ -71,7 +71,7 @@ class Tally:
             else:
                 self._info += 1
             if event.f not in UNASKED and (event.f == "send" or "txn" not in (event.extra or {})):
-                self._done += event.type is Type.OK or event.error in AS_MEANT
+                self._done += event.type is Type.OK or event.error in ON_PURPOSE
             if event.f == "send":
                 for record in event.records:
                     self._acked += record.offset >= 0 or record.offset == ACKED_WITHOUT_OFFSET
@@ -107,7 +107,7 @@ class Tally:
         elif (begun := self._open.pop(event.process, None)) is not None:  # else it is no operation
             tries = self._tries[begun]
             tries.ended += 1
-            if event.type is Type.OK or event.error in AS_MEANT:
+            if event.type is Type.OK or event.error in ON_PURPOSE:
                 tries.ok += 1
             else:
                 tries.error = event.error or tries.error

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, Type
+from wrackline.history.model import ABORTED_ON_PURPOSE, CRASHED_ON_PURPOSE, Type
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.txn.drawing import End
 
@@ -39,7 +39,7 @@ class Ended:
         return {"asked": str(self.asked), "end_ns": self.at_ns}
 
 
-CRASHED = Ended(Type.INFO, None, None, CRASHED_AS_MEANT)
+CRASHED = Ended(Type.INFO, None, None, CRASHED_ON_PURPOSE)
 """The producer was gone before it asked for anything, as the workload wanted it."""
 
 
@@ -75,7 +75,7 @@ def end(
         return Ended(Type.INFO, None, None, gave_up or "_FATAL")
     refused = _until(producer.abort_transaction, deadline)
     if refused is None:
-        return Ended(Type.FAIL, End.ABORT, at_ns, gave_up or ABORTED_AS_MEANT)
+        return Ended(Type.FAIL, End.ABORT, at_ns, gave_up or ABORTED_ON_PURPOSE)
     return Ended(Type.INFO, End.ABORT, at_ns, refused.name)
 
 

@@ -221,34 +221,34 @@ class Coordinator:
 
     # --- answers
 
-    def _answer(self, asked: Operation) -> Iterator[Finding]:
-        at = self._logs[asked.log.number]
-        commits = at.accounts.get(asked.offset, ())
-        is_phantom = asked.offset >= 0 and all(one.since >= asked.until for one in commits)
+    def _answer(self, answer: Operation) -> Iterator[Finding]:
+        at = self._logs[answer.log.number]
+        commits = at.accounts.get(answer.offset, ())
+        is_phantom = answer.offset >= 0 and all(one.since >= answer.until for one in commits)
         if is_phantom:
-            yield self._say.phantom(asked)
+            yield self._say.phantom(answer)
         since = at.latest.since if at.latest is not None else _ALWAYS
         largest = at.largest if at.farthest is None else _larger(at.largest, at.farthest)
-        if largest is not None and largest.offset > asked.offset:
-            if not at.accounted(asked.offset, largest.since):
-                yield self._less(asked, largest)
-        elif asked.offset >= 0 and not is_phantom and not at.accounted(asked.offset, since, asked.until):
+        if largest is not None and largest.offset > answer.offset:
+            if not at.accounted(answer.offset, largest.since):
+                yield self._less(answer, largest)
+        elif answer.offset >= 0 and not is_phantom and not at.accounted(answer.offset, since, answer.until):
             fenced = [(one, one.fence) for one in commits if one.fence is not None]
             if fenced:
-                yield self._say.late_zombie(asked, *fenced[-1])
+                yield self._say.late_zombie(answer, *fenced[-1])
             elif at.latest is not None:
-                yield self._less(asked, at.latest)
-        self._show(asked, [one for one in commits if one.until > since])
+                yield self._less(answer, at.latest)
+        self._show(answer, [one for one in commits if one.until > since])
 
     def _less(self, answer: Operation, before: Operation) -> Finding:
         anomaly, tenure = self._by_answerer.anomaly_of(answer, before)
         return self._say.less(anomaly, answer, before, tenure, self._by_answerer.log)
 
-    def _show(self, asked: Operation, commits: Sequence[Operation]) -> None:
+    def _show(self, answer: Operation, commits: Sequence[Operation]) -> None:
         """An answer that only one commit of unknown outcome accounts for shows that it took effect."""
-        some = [one for one in commits if one.since < asked.until and not one.is_dead]
+        some = [one for one in commits if one.since < answer.until and not one.is_dead]
         if len(some) == 1 and not some[0].succeeded and some[0].event.txn < 0:
-            heappush(self._shown, (asked.until, len(self._shown), some[0].shown_by(asked)))
+            heappush(self._shown, (answer.until, len(self._shown), some[0].shown_by(answer)))
 
     def _settle_shown(self, one: Operation) -> None:
         """Settles a commit that an answer showed: its consumer may have been put back before the answer

@@ -72,18 +72,18 @@ class Findings:
         )
         return self._of(one, "zombie-commit", sentence, newer.ns, newer.index)
 
-    def late_zombie(self, asked: Operation, one: Operation, newer: GroupEvent) -> Finding:
+    def late_zombie(self, answer: Operation, one: Operation, newer: GroupEvent) -> Finding:
         """``one``: a commit of unknown outcome, which the answer shows to have taken effect late."""
         sentence = (
-            f"{self._got(asked)}, which process {self.run.process(one.event.process)} had asked to commit "
+            f"{self._got(answer)}, which process {self.run.process(one.event.process)} had asked to commit "
             f"under generation {one.event.generation}, though {self._given(newer)} and it was not committed "
             "then or later"
         )
-        return self._of(asked, "zombie-commit", sentence, newer.ns, one.since, newer.index)
+        return self._of(answer, "zombie-commit", sentence, newer.ns, one.since, newer.index)
 
-    def phantom(self, asked: Operation) -> Finding:
-        sentence = f"{self._got(asked)}, an offset that nobody had committed"
-        return self._of(asked, "phantom-commit", sentence, _ALL)
+    def phantom(self, answer: Operation) -> Finding:
+        sentence = f"{self._got(answer)}, an offset that nobody had committed"
+        return self._of(answer, "phantom-commit", sentence, _ALL)
 
     def start(
         self, anomaly: str, rebalance: GroupEvent, log: AboutLog, start: int, before: Operation
@@ -156,10 +156,10 @@ class Findings:
     def _committed(self, one: Operation) -> str:
         return f"{self._who(one)} committed offset {one.offset:,} of {one.log} for group {one.event.of}"
 
-    def _got(self, asked: Operation) -> str:
+    def _got(self, answer: Operation) -> str:
         return (
-            f"{self._who(asked)} asked for the committed offset of {asked.log} for group {asked.event.of} "
-            f"and got {asked.offset:,} at {_end(asked)}"
+            f"{self._who(answer)} asked for the committed offset of {answer.log} for group {answer.event.of} "
+            f"and got {answer.offset:,} at {_end(answer)}"
         )
 
     def _given(self, newer: GroupEvent) -> str:

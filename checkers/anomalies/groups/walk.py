@@ -127,8 +127,8 @@ class _Run:
     def _goes_past(self, log: int, position: int) -> bool:
         """Tells whether ``auto.offset.reset`` may take a member past records: what was at its position was
         deleted, and it goes on elsewhere than at the log start."""
-        elsewhere = self._about.info.reset not in ("", "earliest")
-        return elsewhere and position < self._about.of_number[log].start
+        other_reset = self._about.info.reset not in ("", "earliest")
+        return other_reset and position < self._about.of_number[log].start
 
     def figures(self) -> Iterator[Figure]:
         logs = {log for _, log in self._given.given}

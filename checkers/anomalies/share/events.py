@@ -140,11 +140,11 @@ class ShareEvents:
                     self._crash(one)
 
     def _group(self, row: _Row) -> ShareGroup:
-        name = str(row.said.get("group", ""))
+        name = str(row.extra.get("group", ""))
         return self.groups.setdefault(name, ShareGroup(name))
 
     def _subscribe(self, row: _Row) -> None:
-        share = row.said.get("share")
+        share = row.extra.get("share")
         if isinstance(share, dict):
             group = self._group(row)
             group.limit = int(share.get("limit") or 0)
@@ -163,9 +163,9 @@ class ShareEvents:
         begin, begin_ns = self._polls.pop(row.process, (row.index, row.ns))
         if row.type != "ok":
             return
-        group, counts = self._group(row), row.said.get("counts") or ()
-        again = {(p, offset) for p, offset in row.said.get("renewed") or ()}
-        since_ns = int(row.said.get("since_ns", begin_ns))
+        group, counts = self._group(row), row.extra.get("counts") or ()
+        again = {(p, offset) for p, offset in row.extra.get("renewed") or ()}
+        since_ns = int(row.extra.get("since_ns", begin_ns))
         if not len(places):
             group.polled.append(begin)
             for one in self._renewed[row.process].values():
@@ -200,7 +200,7 @@ class ShareEvents:
                 self._renewed[had.process][log, offset] = had
 
     def _begun(self, row: _Row) -> Iterator[tuple[tuple[int, int], Answer]]:
-        group, member = self._group(row), int(row.said.get("member", row.process))
+        group, member = self._group(row), int(row.extra.get("member", row.process))
         for kind, log, offset in self._named(row):
             delivery = self._held[member].get((log, offset))
             answer = Answer(kind, row.process, row.index, row.ns, delivery)
@@ -213,15 +213,15 @@ class ShareEvents:
         """(kind, log, offset) of the records that an acknowledgement names."""
         if row.base == NONE:
             return
-        for kind, places in (row.said.get("acks") or {}).items():
+        for kind, places in (row.extra.get("acks") or {}).items():
             for partition, offsets in places.items():
                 yield from ((kind, row.base + int(partition), int(offset)) for offset in offsets)
 
     def _lag(self, row: _Row) -> None:
         if row.type != "ok" or row.base == NONE:
             return
-        starts = row.said.get("starts") or {}
-        for partition, lag in (row.said.get("lags") or {}).items():
+        starts = row.extra.get("starts") or {}
+        for partition, lag in (row.extra.get("lags") or {}).items():
             answer = LagAnswer(row.index, row.ns, int(starts.get(partition, 0)), int(lag))
             self._group(row).lags[row.base + int(partition)] = answer
 
@@ -232,6 +232,6 @@ class _Row:
     ns: int
     process: int
     type: str
-    said: Mapping[str, Any]
+    extra: Mapping[str, Any]
     base: int
     """The log of partition 0 of its topic; NONE where it has none."""

@@ -58,9 +58,9 @@ def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Walked:
                     yield from say.of_course(log, offset, course)
         yield from say.lags()
         yield from say.skipped(every)
-        given = [len(one.deliveries) for courses in group.courses.values() for one in courses.values()]
-        if sum(given):
-            yield Figure("group", group.name, (sum(given), sum(count > 0 for count in given)))
+        counts = [len(one.deliveries) for courses in group.courses.values() for one in courses.values()]
+        if sum(counts):
+            yield Figure("group", group.name, (sum(counts), sum(count > 0 for count in counts)))
 
 
 class _Findings:
@@ -103,7 +103,7 @@ class _Findings:
             [one.begin, one.index, delivery.begin, delivery.index],
             f"{self._answered(one)} value {self._about.value(delivery.value)} at offset {offset:,} of {log} "
             f"for share group {self._group.name} (confirmed at {seconds(one.ns)}), and "
-            f"{self._given(delivery)}",
+            f"{self._got(delivery)}",
             since_ns=one.begin_ns,
         )
 
@@ -146,7 +146,7 @@ class _Findings:
                     offset,
                     had,
                     [had.index, had.renewed.begin, index, last],
-                    f"{self._given(had, begins=True)} for share group {self._group.name} (offset {offset:,} "
+                    f"{self._got(had, begins=True)} for share group {self._group.name} (offset {offset:,} "
                     f"of {log}) and renewed its lock, confirmed at {seconds(ns)}; its polls gave it nothing "
                     f"up to {seconds(last_ns)}, and never that record",
                     since_ns=ns,
@@ -165,7 +165,7 @@ class _Findings:
                     offset,
                     delivery,
                     [delivery.begin, delivery.index],
-                    f"{self._given(delivery, begins=True)} for share group {self._group.name} (offset "
+                    f"{self._got(delivery, begins=True)} for share group {self._group.name} (offset "
                     f"{offset:,} of {log}), and the limit is {limit}",
                     where="limit",
                     since_ns=delivery.since_ns,
@@ -173,9 +173,9 @@ class _Findings:
         for one in course.answers:
             if one.kind == RELEASE and one.succeeded and one.delivery is not None and one.delivery.count:
                 yield from self._forgotten(log, offset, one, one.delivery, course)
-        told = [one for one in course.deliveries if one.count]
+        counted = [one for one in course.deliveries if one.count]
         highest: Delivery | None = None
-        for delivery in sorted(told, key=lambda one: one.index):
+        for delivery in sorted(counted, key=lambda one: one.index):
             if highest is not None and delivery.count < highest.count and delivery.since_ns > highest.ns:
                 if not self._leader_changed(log, highest.since_ns, delivery.ns):
                     yield self._regression(log, offset, highest, delivery)
@@ -203,7 +203,7 @@ class _Findings:
                 [released.index, one.begin, one.index, delivery.begin, delivery.index],
                 f"{self._answered(one)} value {self._about.value(released.value)} at offset {offset:,} of "
                 f"{log} for share group {self._group.name} with delivery count {released.count} (confirmed "
-                f"at {seconds(one.ns)}), and {self._given(delivery)}",
+                f"at {seconds(one.ns)}), and {self._got(delivery)}",
                 where="released",
                 since_ns=one.begin_ns,
             )
@@ -215,8 +215,8 @@ class _Findings:
             offset,
             delivery,
             [before.begin, before.index, delivery.begin, delivery.index],
-            f"{self._given(before, begins=True)} for share group {self._group.name} (offset {offset:,} of "
-            f"{log}), and {self._given(delivery)}, though the leader had not changed",
+            f"{self._got(before, begins=True)} for share group {self._group.name} (offset {offset:,} of "
+            f"{log}), and {self._got(delivery)}, though the leader had not changed",
             since_ns=before.since_ns,
         )
 
@@ -245,9 +245,9 @@ class _Findings:
             offset,
             second,
             [first.begin, first.index, second.begin, second.index],
-            f"{self._given(first, begins=True)} for share group {self._group.name} (offset {offset:,} of "
+            f"{self._got(first, begins=True)} for share group {self._group.name} (offset {offset:,} of "
             f"{log}), which had not let it go, and whose lock lasted to {seconds(first.locked_ns)} at least; "
-            f"and {self._given(second)}",
+            f"and {self._got(second)}",
             since_ns=first.since_ns,
         )
 
@@ -258,18 +258,18 @@ class _Findings:
         quiet_ns = 2 * self._group.lock_ns + self._group.session_ns
         for number, answer in sorted(self._group.lags.items()):
             log = self._about.of_number.get(number)
-            given = [one for course in self._group.courses[number].values() for one in course.deliveries]
-            last = max(given, key=lambda one: one.index, default=None)
+            deliveries = [one for course in self._group.courses[number].values() for one in course.deliveries]
+            last = max(deliveries, key=lambda one: one.index, default=None)
             index, ns = (-1, 0) if last is None else (last.index, last.ns)
-            asked = [begin for begin in self._group.polled if index < begin < answer.index]
-            if log is None or answer.lag <= 0 or not asked or answer.ns - ns < quiet_ns:
+            polls = [begin for begin in self._group.polled if index < begin < answer.index]
+            if log is None or answer.lag <= 0 or not polls or answer.ns - ns < quiet_ns:
                 continue
             since = "never" if last is None else f"not since {seconds(last.ns)}"
             yield Finding(
                 anomaly="share-lag",
                 log=log,
                 offset=answer.start,
-                operations=[asked[-1], answer.index] + ([] if last is None else [last.index]),
+                operations=[polls[-1], answer.index] + ([] if last is None else [last.index]),
                 sentence=f"Share group {self._group.name} has {answer.lag:,} records left of {log} at "
                 f"{seconds(answer.ns)}, from offset {answer.start:,} on, and was given a record of it "
                 f"{since}, though a member polled",
@@ -292,24 +292,26 @@ class _Findings:
                 if any(one.kind in FINAL for one in course.answers):
                     continue
                 counts = [one.count for one in course.deliveries]
-                left = self._group.limit - max(counts, default=0)
-                yield self._unrefused(log, record, course, answer.index, left if left > unseen else 0)
+                remaining = self._group.limit - max(counts, default=0)
+                yield self._unrefused(
+                    log, record, course, answer.index, remaining if remaining > unseen else 0
+                )
 
-    def _unrefused(self, log: AboutLog, record: Records, course: Course, lag: int, left: int) -> Finding:
+    def _unrefused(self, log: AboutLog, record: Records, course: Course, lag: int, remaining: int) -> Finding:
         """``left``: deliveries that it must have had still; 0: it may have had none."""
         last = max(course.deliveries, key=lambda one: one.index, default=None)
-        given = "was never given it"
+        history = "was never given it"
         if last is not None:
-            given = f"was given it {len(course.deliveries)} times, at last with delivery count {last.count}"
-        why = f"{left} deliveries were left" if left else "its deliveries are used up, or may be"
+            history = f"was given it {len(course.deliveries)} times, at last with delivery count {last.count}"
+        why = f"{remaining} deliveries were left" if remaining else "its deliveries are used up, or may be"
         return Finding(
-            anomaly="share-skip" if left else "archived-unrefused",
+            anomaly="share-skip" if remaining else "archived-unrefused",
             log=log,
             offset=int(record.offset),
             value=int(record.value),
             operations=[int(record.of), lag, *(one.index for one in course.deliveries[-3:])],
             sentence=f"Value {self._about.value(int(record.value))} is at offset {int(record.offset):,} of "
-            f"{log}, and share group {self._group.name}, which is past it, {given}; nobody accepted or "
+            f"{log}, and share group {self._group.name}, which is past it, {history}; nobody accepted or "
             f"rejected it, and {why}",
             since_ns=0 if last is None else last.since_ns,
         )
@@ -321,7 +323,7 @@ class _Findings:
         who = one.process if one.delivery is None else one.delivery.process
         return f"{'P' if begins else 'p'}rocess {self._about.process(who)} {did}"
 
-    def _given(self, delivery: Delivery, *, begins: bool = False) -> str:
+    def _got(self, delivery: Delivery, *, begins: bool = False) -> str:
         count = f" with delivery count {delivery.count}" if delivery.count else ""
         what = f"value {self._about.value(delivery.value)}" if begins else "it"
         who = f"{'P' if begins else 'p'}rocess {self._about.process(delivery.process)}"

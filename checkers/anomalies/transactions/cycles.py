@@ -76,21 +76,21 @@ def graph_of(events: Events, matches: Matches, about: AboutRun) -> Graph:
     sent = np.lexsort((records.value, complete, at))
     sent = sent[is_sent[sent]]
     sent = sent[np.diff(at[sent], prepend=-1) != 0]
-    given = np.lexsort((records.value, at, complete))
-    given = given[~is_sent[given]]
-    result = place_in(at[sent], at[given])
-    given, source = given[result != NONE], sent[result[result != NONE]]
-    alike = records.value[given] == records.value[source]
-    given, source = given[alike], source[alike]
+    read = np.lexsort((records.value, at, complete))
+    read = read[~is_sent[read]]
+    result = place_in(at[sent], at[read])
+    read, source = read[result != NONE], sent[result[result != NONE]]
+    alike = records.value[read] == records.value[source]
+    read, source = read[alike], source[alike]
     before = np.flatnonzero(np.diff(log[sent]) == 0)
     before, after = sent[before], sent[before + 1]
-    none = np.full(len(given), NONE)
+    none = np.full(len(read), NONE)
     writes = (records.offset[after], records.value[after])
     edges = concatenated(
         Edges,
         [
             _edges(node[before], node[after], 0, records.take(before), *writes),
-            _edges(node[source], node[given], 1, records.take(given), none, none),
+            _edges(node[source], node[read], 1, records.take(read), none, none),
         ],
     )
     return Graph(nodes, edges.take(edges.source != edges.target))

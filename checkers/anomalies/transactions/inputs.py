@@ -29,20 +29,20 @@ def unprocessed_inputs(events: Events, _: Matches, about: AboutRun) -> Iterator[
         if log.compacted:
             continue
         of_group = np.isin(events.polls.process, np.array([*events.members.get(group, ())], np.int64))
-        given = np.flatnonzero((events.given.log == number) & of_group[events.given.of])
-        given = given[events.given.offset[given] < end]
-        polls = events.given.of[given]
-        order = np.lexsort((events.polls.index[polls], events.given.offset[given]))
-        given, polls = given[order], polls[order]
-        offsets, begin = np.unique(events.given.offset[given], return_index=True)
+        rows = np.flatnonzero((events.given.log == number) & of_group[events.given.of])
+        rows = rows[events.given.offset[rows] < end]
+        polls = events.given.of[rows]
+        order = np.lexsort((events.polls.index[polls], events.given.offset[rows]))
+        rows, polls = rows[order], polls[order]
+        offsets, begin = np.unique(events.given.offset[rows], return_index=True)
         if not len(offsets):
             continue
         undone = np.minimum.reduceat(events.polls.undone[polls], begin)
-        last_given = given[np.append(begin[1:], len(polls)) - 1]
+        latest = rows[np.append(begin[1:], len(polls)) - 1]
         kept = np.flatnonzero((events.final.log == number) & (events.final.value >= 0))
         at = place_in(offsets, events.final.offset[kept])
         hit = values_at(undone, at) == 1
-        for row, at_last in zip(kept[hit].tolist(), last_given[at[hit]].tolist(), strict=True):
+        for row, at_last in zip(kept[hit].tolist(), latest[at[hit]].tolist(), strict=True):
             (value, offset, final_index), read = events.final.at(row)[1:], events.read(at_last)
             yield Finding(
                 anomaly="unprocessed-input",

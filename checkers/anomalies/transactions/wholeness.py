@@ -43,22 +43,22 @@ def torn_transactions(events: Events, matches: Matches, about: AboutRun) -> Iter
         np.bincount(matches.sent.of[some], minlength=size)
         for some in (np.full(len(missing), True), matches.final != NONE, missing)
     )
-    has, lacks = _offsets_told(events.coordinator, about)
+    has, lacks = _offset_answers(events.coordinator, about)
     first = np.cumsum(every) - every
     for at in np.flatnonzero(every).tolist():
-        one, told = matches.transactions[at], None
+        one, got = matches.transactions[at], None
         if not one.may_be_committed:
             continue
         if seen[at] and gone[at]:
             where = "committed" if one.type == "ok" else "end unknown"
-        elif gone[at] == every[at] and (told := has.get(one.number)):
+        elif gone[at] == every[at] and (got := has.get(one.number)):
             where = "offsets"
-        elif seen[at] and (told := lacks.get(one.number)):
+        elif seen[at] and (got := lacks.get(one.number)):
             where = "records"
         else:
             continue
         rows = range(first[at], first[at] + every[at])
-        yield _torn(events, matches, about, one, rows, missing, where, told)
+        yield _torn(events, matches, about, one, rows, missing, where, got)
 
 
 def _missing(matches: Matches, about: AboutRun) -> Bools:
@@ -82,7 +82,7 @@ def _torn(
     rows: range,
     missing: Bools,
     where: str,
-    told: _OffsetAnswer | None,
+    got: _OffsetAnswer | None,
 ) -> Finding:
     def place(row: int) -> tuple[str, int, int]:
         log, value, _, _ = matches.sent.at(row)
@@ -101,18 +101,18 @@ def _torn(
             f"the final read has {len(seen):,} of its {len(rows):,} records (such as "
             f"{named(seen[0], f' at offset {final_offset:,}')})"
         )
-    if where == "offsets" and told is not None:
+    if where == "offsets" and got is not None:
         what = (
-            f"group {told.answer.event.of} has its offsets, and the final read has none of its records (it "
+            f"group {got.answer.event.of} has its offsets, and the final read has none of its records (it "
             f"lacks {named(at)}, for example)"
         )
-    elif where == "records" and told is not None:
-        what = f"{there}, and {_answered(told, about, told.answer)}, not {told.offset:,}"
+    elif where == "records" and got is not None:
+        what = f"{there}, and {_answered(got, about, got.answer)}, not {got.offset:,}"
     else:
         what = f"{there} and lacks {len(gone):,} (such as {named(at)})"
     ended = f"was committed at {seconds(one.complete_ns)}" if one.type == "ok" else "may have been committed"
     log, value, offset, _ = matches.sent.at(at)
-    answered = None if told is None else told.answer.complete_index
+    answered = None if got is None else got.answer.complete_index
     return Finding(
         anomaly="torn-transaction",
         log=about.of_number[log],
@@ -125,13 +125,13 @@ def _torn(
     )
 
 
-def _answered(told: _OffsetAnswer, about: AboutRun, answer: Request) -> str:
-    offset, log = answer.event.offsets[told.log], about.of_number[told.log]
+def _answered(got: _OffsetAnswer, about: AboutRun, answer: Request) -> str:
+    offset, log = answer.event.offsets[got.log], about.of_number[got.log]
     what = "it has committed nothing" if offset < 0 else f"its committed offset is {offset:,}"
     return f"group {answer.event.of} was told at {seconds(answer.complete_ns)} that in {log} {what}"
 
 
-def _offsets_told(
+def _offset_answers(
     coordinator: Coordinator, about: AboutRun
 ) -> tuple[dict[int, _OffsetAnswer], dict[int, _OffsetAnswer]]:
     """Returns by the number of a transaction the first answer, after its commit if there is one, that its
@@ -148,23 +148,23 @@ def _offsets_told(
         for answer in sent.proofs:
             _keep_first(at_once, sent, answer)
         for answer in (a for a in sent.answers if a.since > commit.last_index):
-            told = answer.event.offsets[sent.log]
-            if (commit.type == "ok" and told >= sent.offset) or (told == sent.offset and sent.alone):
+            offset = answer.event.offsets[sent.log]
+            if (commit.type == "ok" and offset >= sent.offset) or (offset == sent.offset and sent.alone):
                 _keep_first(has, sent, answer)
-            elif unknown and told != sent.offset and not sent.is_accounted(told):
+            elif unknown and offset != sent.offset and not sent.is_accounted(offset):
                 _keep_first(lacks, sent, answer)
     return at_once | has, lacks
 
 
 def _keep_first(
-    found: dict[int, _OffsetAnswer], sent: SentOffset, answer: Request, before: Request | None = None
+    kept: dict[int, _OffsetAnswer], sent: SentOffset, answer: Request, before: Request | None = None
 ) -> None:
     def order(one: _OffsetAnswer) -> tuple[str, int]:
         return one.answer.event.of, one.answer.last_index
 
-    told = _OffsetAnswer(sent.log, sent.offset, answer, before)
+    result = _OffsetAnswer(sent.log, sent.offset, answer, before)
     number = sent.transaction.number
-    found[number] = min(found.get(number, told), told, key=order)
+    kept[number] = min(kept.get(number, result), result, key=order)
 
 
 def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> Iterator[Finding]:
@@ -173,12 +173,12 @@ def zombie_transactions(events: Events, matches: Matches, about: AboutRun) -> It
     call succeeded), ``visible`` (its end is unknown, and a record was read), ``offsets`` (a group has its
     offsets, which nobody else committed), ``late`` (its commit had been asked for in time, and its group was
     told something else when the next one had begun, and its offsets only later)."""
-    told = _fenced_offsets(events.coordinator, about)
+    torn_offsets = _fenced_offsets(events.coordinator, about)
     fenced = np.array([one.fenced_by is not None for one in matches.transactions], bool)
     polled = first_polls(events, matches, fenced)
     first = np.searchsorted(matches.sent.of, np.arange(len(matches.transactions) + 1))
     for at, one in enumerate(matches.transactions):
-        newer, offsets = one.settled_by, told.get(one.number)
+        newer, offsets = one.settled_by, torn_offsets.get(one.number)
         if newer is None or not (one.fenced_by or offsets) or one.type == "fail":
             continue
         rows = range(first[at], first[at + 1]) if about.info.isolation != READ_UNCOMMITTED else ()

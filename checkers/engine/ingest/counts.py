@@ -20,7 +20,7 @@ from wrackline.checkers.engine.fact_codec import AS_A_WHOLE, Writer
 from wrackline.checkers.engine.facts import Count, Gap, each_group, grouped
 from wrackline.checkers.inputs.row_groups import FAIL, INFO, OK, Batch, Names, Operations
 from wrackline.checkers.inputs.table import NONE, Bools, C, Ints, Table, concatenated, constant
-from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, POLLS, UNASKED
+from wrackline.history.model import ABORTED_ON_PURPOSE, CRASHED_ON_PURPOSE, POLLS, UNASKED
 
 BUCKETS = 50.0
 """Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""
@@ -100,8 +100,8 @@ class Counts:
         bucket = np.where(operations.kind == OK, np.rint(np.log(milliseconds) * BUCKETS) + _SHIFT, 0)
         segment = np.searchsorted(edges, operations.invoke_ns, "right")
         error = names["error"]
-        aborted = (operations.kind == FAIL) & (operations.error == error.number(ABORTED_AS_MEANT))
-        crashed = (operations.kind == INFO) & (operations.error == error.number(CRASHED_AS_MEANT))
+        aborted = (operations.kind == FAIL) & (operations.error == error.number(ABORTED_ON_PURPOSE))
+        crashed = (operations.kind == INFO) & (operations.error == error.number(CRASHED_ON_PURPOSE))
         asked = ~np.isin(operations.f, [f.number(name) for name in UNASKED])
         asked &= (operations.f == f.number("send")) | (batch.events.txn[operations.event] == 0)
         asked &= ~np.isin(operations.base, sorted(self.context.outputs))
@@ -140,11 +140,16 @@ class Counts:
         errors: Counter[str] = Counter()
         for (outcome, error), count in self._errors.items():
             errors[names["error"].names[error] if error != NONE else SendOutcome(outcome).word] += count
-        said: dict[str, Any] = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
-        said["written"] = [[*key, count] for key, count in self._written.items()]
-        said["transactional"] = self.transactional
+        figures: dict[str, Any] = {
+            "run": self.run,
+            "errors": errors,
+            "acked": self._acked,
+            "read": self._read,
+        }
+        figures["written"] = [[*key, count] for key, count in self._written.items()]
+        figures["transactional"] = self.transactional
         owner = owner_of_run(self.run)
-        writer.note(owner, 0, said)
+        writer.note(owner, 0, figures)
         if self._counted:
             writer.rows(owner, 0, _all(self._counted))
         self._gaps.leave(writer)
@@ -186,7 +191,7 @@ class _Gaps:
     def __init__(self, spans: Ints) -> None:
         self.spans = spans
         self._last = _Ack.unknown(0)
-        self._found: list[_GapOfLog] = []
+        self._gaps: list[_GapOfLog] = []
 
     def acks(self, log: Ints, at: Ints) -> None:
         if not len(log):
@@ -214,11 +219,11 @@ class _Gaps:
                 self._put(chosen[0], fault, chosen[1], chosen[2])
 
     def _put(self, log: Ints, fault: int, before: Ints, at: Ints) -> None:
-        self._found.append(_GapOfLog(log, Gap(constant(fault, len(log)), before, at)))
+        self._gaps.append(_GapOfLog(log, Gap(constant(fault, len(log)), before, at)))
 
     def leave(self, writer: Writer) -> None:
         self._put(self._last.log, LAST_ACK, self._last.at, self._last.at)
-        result = concatenated(_GapOfLog, self._found)
+        result = concatenated(_GapOfLog, self._gaps)
         writer.spread(result.log, AS_A_WHOLE, result.gap)
 
 
@@ -278,12 +283,12 @@ def figures_of(run: int, counts: Sequence[Count], context: Context) -> dict[str,
     rows = _all(counts)
     keys = _unpacked(rows.key)
     seconds = [
-        {"t": second, "f": context.kinds[f], **said}
-        for f, second, said in _grouped(rows, keys, keys.second, maximum=True)
+        {"t": second, "f": context.kinds[f], **figures}
+        for f, second, figures in _grouped(rows, keys, keys.second, maximum=True)
     ]
     segments = [
-        {"segment": segment, "f": context.kinds[f], **said}
-        for f, segment, said in _grouped(rows, keys, keys.segment)
+        {"segment": segment, "f": context.kinds[f], **figures}
+        for f, segment, figures in _grouped(rows, keys, keys.segment)
     ]
     return {
         "run": run,
@@ -328,18 +333,18 @@ def _grouped(
     result = []
     for some in each_group(keys.f, by):
         kinds, n = keys.kind[some], rows.n[some]
-        said: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
-        said["fail"] += int(n[kinds == ABORTED].sum())
-        said["info"] += int(n[kinds == CRASHED].sum())
+        figures: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
+        figures["fail"] += int(n[kinds == ABORTED].sum())
+        figures["info"] += int(n[kinds == CRASHED].sum())
         if maximum:
-            said |= _quantiles(keys.bucket[some], n)
+            figures |= _quantiles(keys.bucket[some], n)
             ok = kinds == OK
-            said["max_ms"] = round(float(rows.slowest[some][ok].max()) / 1e6, 3) if ok.any() else None
+            figures["max_ms"] = round(float(rows.slowest[some][ok].max()) / 1e6, 3) if ok.any() else None
         else:
             asked = keys.asked[some] == 1
-            said["begun"] = int(n[asked].sum())
-            said["done"] = int(n[asked & np.isin(kinds, (OK, ABORTED, CRASHED))].sum())
-        result.append((int(keys.f[some[0]]), int(by[some[0]]), said))
+            figures["begun"] = int(n[asked].sum())
+            figures["done"] = int(n[asked & np.isin(kinds, (OK, ABORTED, CRASHED))].sum())
+        result.append((int(keys.f[some[0]]), int(by[some[0]]), figures))
     return result
 
 

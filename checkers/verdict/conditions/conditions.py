@@ -116,8 +116,8 @@ def _nobody_died(run: Run, _: Figures) -> Met:
     if not run.course.over:  # deaths are recorded at the latest when the replicas have been read back
         return unknown(run, "the nodes and hosts were not watched to the end of the run")
     if (why := run.info.unread.get("processes")) is not None:
-        told = "every broker was asked to the end, and answered; their processes were not watched: "
-        return True, told + why
+        means = "every broker was asked to the end, and answered; their processes were not watched: "
+        return True, means + why
     return True, "every node and host was watched to the end, and none died"
 
 
@@ -189,7 +189,7 @@ def _replicas_read(run: Run, _: Figures) -> Met:
     return not short, detail
 
 
-def _nobody_deleted(run: Run, _: Figures) -> Met:
+def _no_deletions(run: Run, _: Figures) -> Met:
     """Checks that nobody deleted records: of a deleted record nobody can say whether it had been lost
     before. What a setting explains was meant to happen."""
     result = deletions(run)
@@ -305,7 +305,7 @@ CONDITIONS: dict[str, Callable[[Run, Figures], Met]] = {
     "final read complete": _final_read,
     "every replica's log read": _replicas_read,
     "everything moved again after healing": _moved_again,
-    "nobody deleted records": _nobody_deleted,
+    "nobody deleted records": _no_deletions,
     FOLLOWERS: _followers_answered,
     "the hosts' logs are there": _logs_there,
     "records acknowledged before, during and after faults": _acknowledged,

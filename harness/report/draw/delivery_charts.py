@@ -38,8 +38,8 @@ def unseen_chart(data: PictureData) -> Chart | None:
     ranked = sorted(series, key=lambda place: (-int(series[place].max()), place))[:_LINES]
     if not ranked or not any(series[place].any() for place in ranked):
         return None
-    drawn = for_both(partial(_unseen, data, series, ranked))
-    return Chart(drawn, legend=_legend([data.of.places[place] for place in ranked]))
+    pictures = for_both(partial(_unseen, data, series, ranked))
+    return Chart(pictures, legend=_legend([data.of.places[place] for place in ranked]))
 
 
 def _unseen(data: PictureData, series: Mapping[int, Ints], ranked: Sequence[int], frame: Frame) -> Markup:

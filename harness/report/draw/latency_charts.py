@@ -131,9 +131,9 @@ def _draw_quantiles(
         shares = zip(QUANTILES, read[at], strict=True)
         spelt = ", ".join(f"{share:g}: {milliseconds(value)}" for share, value in shares)
         begin, end = (edge * end_ns / times for edge in (at, at + 1))
-        told = f"{name}, {seconds(begin)} to {seconds(end)}: {number(held.counts[at].sum())} ok\n{spelt}"
+        text = f"{name}, {seconds(begin)} to {seconds(end)}: {number(held.counts[at].sum())} ok\n{spelt}"
         for fine in range(at * TIMES // times, (at + 1) * TIMES // times):
-            tips.setdefault(fine, []).append(told)
+            tips.setdefault(fine, []).append(text)
 
 
 def latency_by_place(places: Mapping[str, Mapping[str, Spread]]) -> Markup | None:
@@ -178,9 +178,9 @@ def _draw_spread(svg: Svg, x: Scale, y: float, name: str, spread: Spread, frame:
     svg.line(x(spread.p50_ms), middle, x(spread.p99_ms), middle, "whisker")
     svg.rect(x(spread.p50_ms), y + 3, max(x(spread.p95_ms) - x(spread.p50_ms), 2), 10, "s-ok", rx=2)
     svg.circle(x(spread.max_ms), middle, 3, "worst")
-    told = f"p99 {milliseconds(spread.p99_ms)}"
-    told += "" if frame is PHONE else f", max {milliseconds(spread.max_ms)}"
-    svg.text(x.end + 10, y + 12, told, "tick")
+    text = f"p99 {milliseconds(spread.p99_ms)}"
+    text += "" if frame is PHONE else f", max {milliseconds(spread.max_ms)}"
+    svg.text(x.end + 10, y + 12, text, "tick")
     tip = (
         f"{name}: {plural(spread.count, 'acknowledged send')}\n0.5: {milliseconds(spread.p50_ms)}, "
         f"0.95: {milliseconds(spread.p95_ms)}\n0.99: {milliseconds(spread.p99_ms)}, "

@@ -127,8 +127,10 @@ class LiveRun:
             return kept
 
     def outcome(self, kept: str | None = None) -> Outcome:
-        asked = self.interrupts.asked.is_set()
-        return Outcome(self.run_dir, tuple(self.account.troubles), self.workload is not None, kept, asked)
+        interrupted = self.interrupts.asked.is_set()
+        return Outcome(
+            self.run_dir, tuple(self.account.troubles), self.workload is not None, kept, interrupted
+        )
 
     def left(self, kept: str | None) -> str:
         """One line of a run that was stopped at once and has ended."""
@@ -348,8 +350,8 @@ class LiveRun:
 
     def _is_late(self, elapsed_s: float) -> bool:
         """A user who asks for an early end does not wait for what may never come."""
-        asked = self.interrupts.asked.is_set()
-        return self._gives_up() or (asked and elapsed_s > self.spec.system.waits.full_isr_s)
+        interrupted = self.interrupts.asked.is_set()
+        return self._gives_up() or (interrupted and elapsed_s > self.spec.system.waits.full_isr_s)
 
     def _stop_workload(self, workload: Workload, patience_s: float) -> None:
         stuck = workload.stop(timeout_s=patience_s)
@@ -443,15 +445,15 @@ class LiveRun:
         """Lets the run go on for ``seconds``, or ``until`` something holds (False: it never did). Ends early
         when the user asks for it (``patient`` = False: not even then) or nothing can be recorded any more."""
         deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
+        while (remaining_s := deadline - time.monotonic()) > 0:
             if until is not None and until():
                 return True
             self.watch.show()
             if self._gives_up():
                 break
             if not patient:
-                time.sleep(min(left, STEP_S))
-            elif self.interrupts.asked.wait(min(left, STEP_S)):
+                time.sleep(min(remaining_s, STEP_S))
+            elif self.interrupts.asked.wait(min(remaining_s, STEP_S)):
                 self._interrupted()
                 break
         return until is None or until()

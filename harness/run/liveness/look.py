@@ -34,7 +34,7 @@ ASK_S = 2.0
 T = TypeVar("T")
 
 
-class CannotTell(Exception):
+class NoReport(Exception):
     """A broker answers, and we cannot read it. None of ``NO_ANSWER``: it is no silence of the cluster, and no
     promise may take it for one."""
 
@@ -142,7 +142,7 @@ class Look:
             with self.system.connect(node, timeout_s=ASK_S) as connection:
                 return question(connection)
         except Unreadable as error:
-            raise CannotTell(f"{node.host.name}: {error}") from error
+            raise NoReport(f"{node.host.name}: {error}") from error
 
     def ask_any(self, question: Callable[[Connection], T]) -> T:
         """Asks one broker after another, until one answers."""

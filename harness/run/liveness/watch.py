@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrackline.harness.run.liveness.look import NO_ANSWER, CannotTell, Look, Subjects
+from wrackline.harness.run.liveness.look import NO_ANSWER, Look, NoReport, Subjects
 from wrackline.harness.run.liveness.promises import PROMISES, Promise, Stall, When
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import CONTROL, DIED, LIVENESS, NEMESIS, Event, Type
@@ -164,7 +164,7 @@ class Liveness:
         course.looks += 1
         try:
             stalls = {one.subject: one for one in promise.stalls(look)}
-        except (*NO_ANSWER, CannotTell) as error:
+        except (*NO_ANSWER, NoReport) as error:
             log.info("%s: %s", promise.name, error)
             course.error_since_s = course.error_since_s if course.error else time.monotonic()
             course.error, course.kept, course.standstills = str(error), False, {}

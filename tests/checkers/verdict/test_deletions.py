@@ -69,10 +69,10 @@ def test_a_setting_that_deletes_nothing_in_that_time_explains_nothing(setting: d
 
 def test_what_clients_asked_to_delete_explains_a_deletion_up_to_there() -> None:
     run = begun_at(60)
-    run.asked_deletions[PLACE] = 60
+    run.deletions[PLACE] = 60
     told = "log-0 below offset 60 (DeleteRecords of the clients, up to 60)"
     assert f"deleted, and not judged as lost: {told}" in decided(run)["reasons"]
-    run.asked_deletions[PLACE] = 59
+    run.deletions[PLACE] = 59
     assert missing(run) == [NOBODY]
 
 

@@ -14,7 +14,7 @@ from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.plan import judge
 from wrackline.checkers.verdict.measures.load import load_of_main
 from wrackline.checkers.verdict.measures.metrics import Outcomes
-from wrackline.history.model import ABORTED_AS_MEANT, CRASHED_AS_MEANT, FAILED, UNKNOWN, Type
+from wrackline.history.model import ABORTED_ON_PURPOSE, CRASHED_ON_PURPOSE, FAILED, UNKNOWN, Type
 
 RATE = "asked rate reached before the first fault"
 
@@ -55,11 +55,11 @@ def counted(history: History, tmp_path: Path) -> dict[str, Outcomes]:
 
 def test_what_it_was_aborted_for_is_read_from_the_history(tmp_path: Path) -> None:
     history = History()
-    for value, error in enumerate((None, ABORTED_AS_MEANT, "_TIMED_OUT", ABORTED_AS_MEANT)):
+    for value, error in enumerate((None, ABORTED_ON_PURPOSE, "_TIMED_OUT", ABORTED_ON_PURPOSE)):
         history.invoke_send(1, value)
         kind = Type.OK if error is None else Type.FAIL
         history.complete_send(1, (value, value if error is None else FAILED), kind=kind, error=error)
-    for process, error in ((2, CRASHED_AS_MEANT), (3, "_TIMED_OUT")):
+    for process, error in ((2, CRASHED_ON_PURPOSE), (3, "_TIMED_OUT")):
         history.invoke_send(process, 10 + process)
         history.complete_send(process, (10 + process, UNKNOWN), kind=Type.INFO, error=error)
     assert counted(history, tmp_path)["send"] == Outcomes(ok=1, fail=3, info=2, begun=6, done=4)

@@ -85,7 +85,7 @@ class RdkafkaConsumer:
         self._health = Health()
         self._coordinator = Coordinator()
         self._isolation = isolation or settings.isolation or "read_uncommitted"
-        given: dict[str, Any] = {
+        config: dict[str, Any] = {
             "group.id": group or NO_GROUP,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -101,11 +101,11 @@ class RdkafkaConsumer:
         self._followers: dict[int, int] = {}
         readers: list[Callable[[str], None]] = [self._coordinator] if group else []
         if self._client.rack and not tell_end:
-            given["client.rack"] = self._client.rack
+            config["client.rack"] = self._client.rack
             readers.append(self._take_statistics)
-        given |= _with_statistics(*readers)
+        config |= _with_statistics(*readers)
         self._kafka = binding(self._client.version)
-        self._handle = made(self._kafka, "Consumer", bootstrap, settings, given)
+        self._handle = made(self._kafka, "Consumer", bootstrap, settings, config)
 
     @property
     def broken(self) -> bool:
@@ -159,13 +159,13 @@ class RdkafkaConsumer:
         return low, high
 
     def committed(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
-        asked = [self._kafka.TopicPartition(topic, partition) for partition in partitions]
+        places = [self._kafka.TopicPartition(topic, partition) for partition in partitions]
         with in_our_words(self._kafka):
-            told = self._handle.committed(asked, timeout=self._client.end_timeout_ms / 1e3)
-        for one in told:
+            answers = self._handle.committed(places, timeout=self._client.end_timeout_ms / 1e3)
+        for one in answers:
             if one.error is not None:
                 raise error_of(one.error)
-        return {one.partition: max(one.offset, -1) for one in told}
+        return {one.partition: max(one.offset, -1) for one in answers}
 
     def _places(self, topic: str, offsets: Mapping[int, int], metadata: str = "") -> list[Any]:
         make = self._kafka.TopicPartition

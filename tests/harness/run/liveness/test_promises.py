@@ -15,7 +15,7 @@ from wrackline.checkers.checks.registry import checks
 from wrackline.checkers.verdict.anomaly import Family
 from wrackline.fleets.base import Host
 from wrackline.harness.run.liveness import promises
-from wrackline.harness.run.liveness.look import CannotTell, Look, Subjects
+from wrackline.harness.run.liveness.look import Look, NoReport, Subjects
 from wrackline.harness.run.liveness.promises import PROMISES, Stall
 from wrackline.harness.specification.sections import LivenessSpec
 from wrackline.kafka_client.coordination import OpenProducer, TransactionState
@@ -301,7 +301,7 @@ def test_an_answer_that_we_cannot_read_shows_nothing_of_the_cluster(
     for question in sorted(QUESTIONS[name]):
         for each in ({}, *broken):
             answers = Answers(**each, unreadable=question)
-            with suppress(CannotTell):
+            with suppress(NoReport):
                 stalls(name, answers, tries=sent)
                 assert not answers.unread, (question, each)
             if answers.unread:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.harness.doubles import PARTITIONS, Stage, rows
 from wrackline.harness.run.judge import judge
-from wrackline.harness.run.liveness.look import CannotTell, Look
+from wrackline.harness.run.liveness.look import Look, NoReport
 from wrackline.harness.run.liveness.promises import PROMISES, Stall, When
 from wrackline.history.model import LIVENESS
 
@@ -86,7 +86,7 @@ def test_an_answer_that_we_cannot_read_is_a_note_and_no_finding(
     """Though there is something that stands still."""
 
     def unreadable(look: Look) -> Iterator[Stall]:
-        raise CannotTell(f"n2: malformed answer about {len(look.partitions)} partitions")
+        raise NoReport(f"n2: malformed answer about {len(look.partitions)} partitions")
         yield
 
     every = tuple(replace(one, stalls=unreadable) if one.name == ISR else one for one in PROMISES)
