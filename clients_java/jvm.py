@@ -33,6 +33,8 @@ OPTIONS = (
 )
 _CLIENTS = "org.apache.kafka.clients"
 _starting = threading.Lock()
+MADE_TRIES = 10
+"""How often a client is made at most whose own thread does not begin in time."""
 END_S = 3.0
 """How long the end of the process waits for threads that use a client still."""
 
@@ -149,14 +151,22 @@ class Kafka:
 
     def made(self, kind: str, config: Mapping[str, str], *extra: Any) -> Any:
         """A client; ``kind``: ``producer.KafkaProducer``. The library finds classes that a setting names by
-        the class loader of the thread. Raises RefusedSetting."""
+        the class loader of the thread. Raises RefusedSetting.
+
+        A consumer waits for its own thread to begin, and no longer than for an answer of a broker. On a busy
+        machine that is too short, and says nothing of the settings: it is made again.
+        """
         self.enter()
-        try:
-            return self.named(f"{_CLIENTS}.{kind}")(self.map(config), *extra)
-        except self.jpype.JException as error:
-            thrown = self.thrown(error)
-            why = thrown.cause.said if thrown.cause is not None else thrown.said
-            raise RefusedSetting(" ".join(why.split())) from error
+        for left in reversed(range(MADE_TRIES)):
+            try:
+                return self.named(f"{_CLIENTS}.{kind}")(self.map(config), *extra)
+            except self.jpype.JException as error:
+                thrown = self.thrown(error)
+                cause = thrown if thrown.cause is None else thrown.cause
+                if not left or "TimeoutException" not in cause.kinds:
+                    raise RefusedSetting(" ".join(cause.said.split())) from error
+                log.debug("%s is made again: %s", kind, cause.said)
+        raise AssertionError("the last try returns or raises")
 
     def close(self, client: Closing, handle: Any, how: Any) -> None:
         """Closes a client of the library for good. ``how``: a time to wait, or options. What goes wrong is

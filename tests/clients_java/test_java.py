@@ -35,6 +35,54 @@ from wrackline.workloads.txn import TxnSpec
 JAVA = ClientSettings(library="java")
 
 
+class Slow(Kafka):
+    """Classes on paper. ``causes``: of what each client that is made raises; then one is made."""
+
+    def __init__(self, *causes: Thrown) -> None:
+        self.causes = list(causes)
+        self.jpype = SimpleNamespace(JException=OSError)
+
+    def enter(self) -> None: ...
+
+    def map(self, values: Any) -> Any:
+        return values
+
+    def named(self, name: str) -> Any:
+        del name
+        return self._make
+
+    def _make(self, config: Any) -> str:
+        del config
+        if self.causes:
+            raise OSError
+        return "a client"
+
+    def thrown(self, wrong: Any) -> Thrown:
+        del wrong
+        return Thrown(("KafkaException",), "UNKNOWN_SERVER_ERROR", -1, "", "failed", self.causes.pop(0))
+
+
+LATE = Thrown(("TimeoutException", "KafkaException"), "", 7, "", "initialization timed out after 2000 ms")
+
+
+def test_a_client_whose_thread_begins_late_is_made_again() -> None:
+    slow = Slow(LATE, LATE)
+    assert slow.made("consumer.KafkaShareConsumer", {}) == "a client"
+    assert not slow.causes
+
+
+def test_a_client_that_never_begins_is_refused_in_the_end() -> None:
+    with pytest.raises(RefusedSetting, match="timed out after 2000 ms"):
+        Slow(*[LATE] * 100).made("consumer.KafkaShareConsumer", {})
+
+
+def test_what_the_library_says_of_a_setting_is_final() -> None:
+    refused = Slow(Thrown(("ConfigException",), "", -1, "", "Invalid value"), LATE)
+    with pytest.raises(RefusedSetting, match="Invalid value"):
+        refused.made("consumer.KafkaShareConsumer", {})
+    assert refused.causes == [LATE]
+
+
 def test_deadlines_of_a_producer() -> None:
     made = configs.producer("h:1", LogSpec(client=JAVA))
     assert made["delivery.timeout.ms"] == "3000"

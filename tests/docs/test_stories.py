@@ -56,7 +56,9 @@ def test_every_suite_that_tells_a_story_has_its_row_and_exists() -> None:
     said = {name for row in table() for name in named(row["hosts"])}
     assert [name for name in sorted(said) if not (ROOT / f"suites/{name}.yaml").is_file()] == []
     # A finding about transactions, positions or groups is no story of replication.
-    others = re.compile(r"findings/(late-end-txn|abort-position|hidden-commit|deposed-answer)|-control$")
+    others = re.compile(
+        r"findings/(late-end-txn|abort-position|hidden-commit|deposed-answer|share-renew|last-epoch)|-control$"
+    )
     suites = {
         f"{folder}/{file.stem}"
         for folder in ("defects", "eras", "findings")
