@@ -70,6 +70,7 @@ class JavaShareMember:
 
     def poll(self, timeout_s: float) -> Acquired:
         begin = time.monotonic()
+        # A poll that gave nothing shows nothing: while locks are renewed, the client keeps what it has.
         if self._buffer_is_empty():
             self._seen_empty = begin
         # A response that had not come by then was not given up yet, and what it brings was acquired when the
@@ -83,8 +84,6 @@ class JavaShareMember:
             self._raise_failure()
             return Acquired([], [], thrown.name, age_s)
         self._raise_failure()
-        if not given:
-            self._seen_empty = begin
         self._records = {(int(one.partition()), int(one.offset())): one for one in given}
         return Acquired([fetched(one) for one in given], [_count(one) for one in given], None, age_s)
 
