@@ -330,6 +330,29 @@ class Certified(Protocol):
         """Returns the certificate that a new client is shown."""
 
 
+class LetIn(StrEnum):
+    """The passwords by which a broker lets clients in, of the one that they use and the one that takes its
+    place for a while."""
+
+    FIRST = "the password that clients use"
+    SECOND = "the new password"
+    BOTH = "both passwords"
+    NEITHER = "neither password"
+
+
+@runtime_checkable
+class Passworded(Protocol):
+    """A system whose clients have a password that can be changed while it runs, besides all else. Every error
+    is a DeployError."""
+
+    def change_password(self, *, second: bool, timeout_s: float) -> None:
+        """Clients are let in by the second password, or by the one that they use, and by no other; returns
+        when each broker that answers knows it, or the time is over."""
+
+    def lets_in_by(self, node: Node, *, timeout_s: float) -> LetIn:
+        """Returns by which password a broker lets a new client in."""
+
+
 @runtime_checkable
 class QuotaAdmin(Protocol):
     """The administration of a cluster that has quotas of clients, besides all else."""

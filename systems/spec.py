@@ -214,6 +214,10 @@ class SystemSpec(Strict):
         """Returns why the nodes have no certificates that could be rotated; None when they have."""
         return f"the nodes of system {self.kind} have no certificates of ours"
 
+    def without_passwords(self) -> str | None:
+        """Returns why clients have no password that could be rotated; None when they have."""
+        return f"the clients of system {self.kind} have no password of ours"
+
     def topic_of(self, test_id: str, topic: str) -> str:  # noqa: ARG002
         """Returns the name of a run's topic in the cluster."""
         return topic

@@ -199,3 +199,15 @@ class RestoreCertificate(OfNode):
 
 class DescribeCertificate(OfNode):
     """Output: the serial number of the certificate that the node's listener serves to a new client."""
+
+
+class RotateCredential(AdminStep):
+    """The clients' user gets another password than clients use."""
+
+
+class RestoreCredential(AdminStep):
+    """The clients' user gets the password that clients use."""
+
+
+class DescribeCredential(OfNode):
+    """Output: by which of both passwords the node lets a new client in (`wrackline.systems.base.LetIn`)."""

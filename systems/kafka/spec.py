@@ -271,6 +271,11 @@ class KafkaSpec(SystemSpec):
             return None
         return "nodes have certificates where system.security.protocol is SSL or SASL_SSL"
 
+    def without_passwords(self) -> str | None:
+        if self.security.build().scram is not None:
+            return None
+        return "clients have a password that changes where system.security.mechanism is one of SCRAM"
+
     def prepare(self, say: Callable[[str], None]) -> None:
         for version in dict.fromkeys(self.versions.values()):
             self.prepare_version(version, say)

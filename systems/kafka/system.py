@@ -25,6 +25,7 @@ from wrackline.systems.administration import QUESTION_S, node_settings
 from wrackline.systems.base import (
     About,
     DeployError,
+    LetIn,
     LogDir,
     Node,
     Place,
@@ -47,6 +48,7 @@ from wrackline.systems.kafka.properties import (
     properties,
     properties_of,
 )
+from wrackline.systems.kafka.security.passwords import Passwords
 from wrackline.systems.kafka.security.settings import (
     BY_SECURITY,
     CLIENTS,
@@ -247,9 +249,8 @@ class KafkaSystem(KafkaNodes):
 
     def admit(self, acls: Acls, topics: Sequence[str], *, timeout_s: float = 30.0) -> None:
         """Rights are on these topics, and on whatever else has a name of the harness's."""
-        if (mechanism := self._security.scram) is not None:
-            password = PASSWORDS[CLIENTS]
-            self._administrator.give_password(CLIENTS, mechanism, password, timeout_s=timeout_s)
+        if self._security.scram is not None:
+            self._give_password(PASSWORDS[CLIENTS], timeout_s)
         if self._security.acls:
             self._administrator.grant(CLIENTS, acls, topics, timeout_s=timeout_s)
 
@@ -261,6 +262,22 @@ class KafkaSystem(KafkaNodes):
 
     def served_certificate(self, node: Node, *, timeout_s: float) -> str:
         return self._listeners.served(node, timeout_s)
+
+    def _give_password(self, password: str, timeout_s: float) -> None:
+        mechanism = self._security.scram
+        assert mechanism is not None
+        self._administrator.give_password(CLIENTS, mechanism, password, timeout_s=timeout_s)
+
+    @cached_property
+    def _passwords(self) -> Passwords:
+        return Passwords(self.fleet, self._security.of(CLIENTS), self._give_password)
+
+    def change_password(self, *, second: bool, timeout_s: float) -> None:
+        brokers = [node for node in self.nodes if node.is_broker and not node.spare]
+        self._passwords.change(brokers, second=second, timeout_s=timeout_s)
+
+    def lets_in_by(self, node: Node, *, timeout_s: float) -> LetIn:
+        return self._passwords.let_in(node, timeout_s)
 
     def throttle_ms(self, node: Node, quota: str, *, timeout_s: float) -> int:
         return measure(self._client.connect, node, quota, timeout_s)

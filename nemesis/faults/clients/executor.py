@@ -1,4 +1,4 @@
-"""Carries out what concerns the way of clients to a broker: certificates and quotas."""
+"""Carries out what concerns the way of clients to a broker: certificates, passwords and quotas."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import json
 
 from wrackline.nemesis.faults.admin_steps import (
     DescribeCertificate,
+    DescribeCredential,
     MeasureThrottle,
     RestoreCertificate,
+    RestoreCredential,
     RotateCertificate,
+    RotateCredential,
 )
 from wrackline.nemesis.faults.steps import FaultError
-from wrackline.systems.base import Certified, System, Throttling
+from wrackline.systems.base import Certified, Passworded, System, Throttling
 
 CHANGE_S = 20.0
-"""How long a listener may take to serve another certificate."""
+"""How long a listener may take to serve another certificate, or brokers to know another password."""
 ASK_S = 5.0
 
 
@@ -41,3 +44,16 @@ def certify(system: System, step: RotateCertificate | RestoreCertificate | Descr
             return ""
         case _:
             return system.served_certificate(node, timeout_s=ASK_S)
+
+
+def authenticate(system: System, step: RotateCredential | RestoreCredential | DescribeCredential) -> str:
+    """Raises FaultError, DeployError."""
+    if not isinstance(system, Passworded):
+        raise FaultError(f"{system.name} has no passwords that could be rotated")
+    match step:
+        case DescribeCredential(node_id=node_id):
+            [node] = [one for one in system.nodes if one.node_id == node_id]
+            return system.lets_in_by(node, timeout_s=ASK_S)
+        case _:
+            system.change_password(second=isinstance(step, RotateCredential), timeout_s=CHANGE_S)
+            return ""

@@ -17,6 +17,7 @@ from wrackline.nemesis.faults.admin_steps import (
     DescribeBroker,
     DescribeCertificate,
     DescribeCluster,
+    DescribeCredential,
     DescribeQuorum,
     DescribeReplicaDirs,
     DescribeSettings,
@@ -33,15 +34,17 @@ from wrackline.nemesis.faults.admin_steps import (
     RemoveTopic,
     RenewDisk,
     RestoreCertificate,
+    RestoreCredential,
     RestoreLeadership,
     RestoreSettings,
     ReturnReplicas,
     RotateCertificate,
+    RotateCredential,
     Transfer,
     Unregister,
     UpdateFeature,
 )
-from wrackline.nemesis.faults.clients.executor import certify, measure_throttle
+from wrackline.nemesis.faults.clients.executor import authenticate, certify, measure_throttle
 from wrackline.nemesis.faults.cluster.cluster_state import say_cluster
 from wrackline.nemesis.faults.cluster.log_dirs import LogDirExecutor
 from wrackline.nemesis.faults.cluster.quorum_executor import QuorumExecutor
@@ -126,6 +129,8 @@ class AdminExecutor:
                 return measure_throttle(self._system, step)
             case RotateCertificate() | RestoreCertificate() | DescribeCertificate():
                 return certify(self._system, step)
+            case RotateCredential() | RestoreCredential() | DescribeCredential():
+                return authenticate(self._system, step)
             case DescribeQuorum() | JoinQuorum() | LeaveQuorum() | RenewDisk():
                 return self._quorum.carry_out(step)
             case MoveReplicas() | DescribeReplicaDirs() | AwaitReplicaMoves() | ReturnReplicas():

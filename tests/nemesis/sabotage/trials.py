@@ -116,8 +116,10 @@ ON_TIER: Mapping[str, Trial] = {
 ON_SECURED: Mapping[str, Trial] = {
     "quota": Trial({"fault": "quota", "producer_byte_rate": 2000}, PAIR, leaves_out=CLUSTER),
     "rotate-certificates": Trial({"fault": "rotate-certificates"}, PAIR),
+    "rotate-credentials": Trial({"fault": "rotate-credentials"}, PAIR, leaves_out=CLUSTER),
 }
-"""On three brokers of Apache Kafka with TLS, nightly (`tests.systems.kafka.security.test_clusters`)."""
+"""On three brokers of Apache Kafka with TLS and SCRAM, nightly
+(`tests.systems.kafka.security.test_clusters`)."""
 
 ON_UPGRADES: Mapping[str, Trial] = {
     "rolling-upgrade": Trial(

@@ -1,4 +1,4 @@
-"""What brokers said decides whether certificates were rotated, and whether quotas were in force."""
+"""What brokers said decides whether certificates and passwords were rotated, and quotas were in force."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from tests.nemesis.doubles import context
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.nemesis.faults.clients.certificates import RotateCertificates
+from wrackline.nemesis.faults.clients.credentials import RotateCredentials
 from wrackline.nemesis.faults.clients.quotas import Quota
 from wrackline.nemesis.faults.step import Step
 from wrackline.nemesis.faults.steps import ProbeLog, StepResult
+from wrackline.systems.base import LetIn
 
 AIMED = context("n1", "n3")
 
@@ -55,6 +57,47 @@ def test_every_target_must_serve_its_new_certificate_all_the_time() -> None:
 def test_a_certificate_that_stays_is_a_residue() -> None:
     fault, log = rotated(control="b2")
     assert fault.residue(AIMED, log) == "n3 serves b2 after the undo, not a2"
+
+
+def refusing(
+    *, active: str = LetIn.SECOND, final: str = LetIn.SECOND, control: str = LetIn.FIRST
+) -> tuple[RotateCredentials, ProbeLog]:
+    """By what n3 lets clients in; n1 as it shall."""
+    fault = RotateCredentials()
+    commands = fault.commands(AIMED)
+    return fault, ProbeLog(
+        do=results(commands.do, ""),
+        active=results(commands.probe, LetIn.SECOND, active),
+        final=results(commands.probe, LetIn.SECOND, final),
+        undo=results(commands.undo, ""),
+        control=results(commands.control, LetIn.FIRST, control),
+    )
+
+
+def test_every_target_must_refuse_the_password_that_clients_use_all_the_time() -> None:
+    fault, log = refusing()
+    proof = fault.prove(AIMED, log)
+    assert (proof.proved, proof.text) == (
+        True,
+        "n1, n3 refused the password that clients use, and took the new password",
+    )
+    assert fault.residue(AIMED, log) == ""
+    for flaw, text in (
+        ({"active": LetIn.FIRST}, "at the beginning n3 let clients in by the password that clients use, not"),
+        ({"final": LetIn.BOTH}, "at the end n3 let clients in by both passwords, not by the new password"),
+        ({"final": LetIn.NEITHER}, "at the end n3 let clients in by neither password, not by"),
+    ):
+        fault, log = refusing(**flaw)
+        assert not fault.prove(AIMED, log).proved
+        assert fault.prove(AIMED, log).text.startswith(text)
+    assert not fault.prove(AIMED, ProbeLog()).proved
+
+
+def test_a_password_that_stays_is_a_residue() -> None:
+    fault, log = refusing(control=LetIn.SECOND)
+    assert fault.residue(AIMED, log) == (
+        "n3 lets clients in by the new password after the undo, not by the password that clients use"
+    )
 
 
 GIVEN, NONE = {"producer_byte_rate": "2000"}, {"producer_byte_rate": None}
@@ -117,6 +160,11 @@ KAFKA = "name: x\nsystem: {kind: apache-kafka%s}\nnemesis: {schedule: [{at_s: 1,
     ("system", "fault", "line"),
     [
         ("", "fault: rotate-certificates", "nodes have certificates where system.security.protocol is SSL"),
+        (
+            ", security: {protocol: SASL_SSL, mechanism: PLAIN}",
+            "fault: rotate-credentials",
+            "clients have a password that changes where system.security.mechanism is one of SCRAM",
+        ),
         ("", "fault: quota", "quota needs one of producer_byte_rate"),
         ("", "fault: quota, producer_byte_rate: 1000000", "producer_byte_rate"),
         (
@@ -142,7 +190,11 @@ def test_a_mistake_is_a_line(system: str, fault: str, line: str) -> None:
 
 
 def test_other_systems_have_neither() -> None:
-    for fault in ("fault: rotate-certificates", "fault: quota, producer_byte_rate: 1000"):
+    for fault in (
+        "fault: rotate-certificates",
+        "fault: rotate-credentials",
+        "fault: quota, producer_byte_rate: 1000",
+    ):
         for kind in ("kind: wrackline", "kind: external, bootstrap: ['a:1']"):
             text = (
                 f"name: x\nsystem: {{{kind}}}\nnemesis: {{schedule: [{{at_s: 1, duration_s: 2, {fault}}}]}}\n"

@@ -14,6 +14,7 @@ from tests.harness.machine_load import run_despite_load
 from tests.nemesis.sabotage.sabotages import Place, Sabotage, Trial, check, every
 from tests.nemesis.sabotage.trials import ON_SECURED
 from tests.systems.kafka.conftest import cluster, installed
+from wrackline.plugins.acls import Acls
 from wrackline.systems.kafka.security.settings import ClusterSecurity
 from wrackline.systems.kafka.system import KafkaSystem
 
@@ -25,17 +26,23 @@ ROTATED = [
     {"at_s": 24, "duration_s": 12, "fault": "quota", "producer_byte_rate": 3000, "consumer_byte_rate": 2000,
      "request_percentage": 0.5},
 ]  # fmt: skip
+REFUSED = [
+    {"at_s": 2, "duration_s": 12, "fault": "rotate-credentials"},
+    {"at_s": 5, "duration_s": 4, "fault": "kill", "target": "leader(log-0)"},
+]
+"""Who has to connect again is refused, until the first password is back."""
 
 
 @pytest.mark.parametrize(
     ("security", "library", "workload", "faults"),
     [
         (SASL_SSL, "librdkafka", "log", ROTATED),
-        (SASL_SSL, "java", "txn", []),
+        (SASL_SSL, "java", "txn", REFUSED),
+        (SASL_SSL, "librdkafka", "txn", REFUSED),
         ({"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "acls": True}, "librdkafka", "group", []),
         ({"protocol": "SSL"}, "java", "log", ROTATED[:1]),
     ],
-    ids=["sasl-ssl", "sasl-ssl-java", "sasl-plaintext", "ssl-java"],
+    ids=["sasl-ssl", "refused-java", "refused", "sasl-plaintext", "ssl-java"],
 )
 def test_a_run_passes(
     tmp_path: Path, security: dict[str, Any], library: str, workload: str, faults: list[dict[str, Any]]
@@ -61,7 +68,10 @@ def test_a_run_passes(
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[KafkaSystem]:
-    with cluster(("n1", "n2", "n3"), ("n1",), security=ClusterSecurity(protocol="SSL")) as system:
+    with cluster(
+        ("n1", "n2", "n3"), ("n1",), security=ClusterSecurity("SASL_SSL", "SCRAM-SHA-512")
+    ) as system:
+        system.admit(Acls(), ())
         yield system
 
 
