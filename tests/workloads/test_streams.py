@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import threading
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.nemesis.load import wait_until
 from tests.workloads.driving import Row, recorded
 from wrackline.harness.run.live.setup import run_info
 from wrackline.harness.specification.spec import SpecError, parse
@@ -23,7 +26,7 @@ from wrackline.workloads.clients.base import Fetched, Unavailable
 from wrackline.workloads.log.processes import read_records
 from wrackline.workloads.payload import encode, run_tag
 from wrackline.workloads.streams import StreamsSpec, application
-from wrackline.workloads.streams.application import properties
+from wrackline.workloads.streams.application import Instance, Migration, properties
 from wrackline.workloads.streams.transit import FIRST_PROCESS, STATE, StreamsContext
 
 TOPICS = {"log": 2, "log-out": 2}
@@ -62,6 +65,8 @@ def test_what_cannot_serve_it_is_refused() -> None:
     of_streams = SPEC.replace("name: streams", "name: streams, protocol: streams")
     assert parse(of_streams, "x.yaml").workload.needs > parse(SPEC, "x.yaml").workload.needs
     assert "needs streams protocol" in refused(of_streams.replace("4.4.0", "4.1.2"))
+    migrating = SPEC.replace("name: streams", "name: streams, migrate_after_s: 10")
+    assert "needs streams protocol" in refused(migrating.replace("4.4.0", "4.1.2"))
     parse(SPEC.replace("4.4.0", "3.9.2"), "x.yaml")
     older = of_streams.replace("protocol:", "client: {version: 4.1.2}, protocol:")
     assert "needs client.version 4.2.0 or newer, not 4.1.2" in refused(older)
@@ -75,14 +80,64 @@ def test_what_cannot_serve_it_is_refused() -> None:
 
 
 def test_what_the_application_is_told() -> None:
-    classic = properties("h:1", "app", Path("/s"), StreamsSpec(threads=2), 1)
+    classic = properties("h:1", "app", Path("/s"), StreamsSpec(threads=2), 1, "classic")
     assert classic["processing.guarantee"] == "exactly_once_v2"
     assert (classic["num.stream.threads"], classic["state.dir"]) == ("2", "/s/state-1")
     assert classic["main.consumer.session.timeout.ms"] == "6000"
     assert "group.protocol" not in classic
-    streams = properties("h:1", "app", Path("/s"), StreamsSpec(protocol="streams"), 0)
+    streams = properties("h:1", "app", Path("/s"), StreamsSpec(), 0, "streams")
     assert streams["group.protocol"] == "streams"
     assert "main.consumer.session.timeout.ms" not in streams
+
+
+class Started:
+    """A process of the application, which lives until it is asked to end."""
+
+    def __init__(self, protocol: str, up: list[str], log: list[tuple[str, int]]) -> None:
+        self._up, self._ended = up, threading.Event()
+        up.append(protocol)
+        log.append((protocol, len(set(up))))
+
+    def poll(self) -> int | None:
+        return 0 if self._ended.is_set() else None
+
+    def terminate(self) -> None:
+        self._up.pop()
+        self._ended.set()
+
+    def wait(self, timeout: float | None = None) -> int:
+        assert self._ended.wait(timeout)
+        return 0
+
+
+def test_all_instances_are_down_before_one_starts_with_the_other_protocol(
+    context: StreamsContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = dict.fromkeys(("crash_every_s", "leave_every_s", "pause_every_s"), 0)
+    spec = StreamsSpec(instances=3, migrate_after_s=0.3, session_timeout_ms=1_000, **never)
+    up: list[str] = []
+    log: list[tuple[str, int]] = []
+    migration = Migration(spec)
+    monkeypatch.setattr(Instance, "_start", lambda _: Started(migration.protocol, up, log))
+    instances = [Instance(context, spec, number, "", "app", migration) for number in range(3)]
+    for one in instances:
+        one.start()
+    wait_until(lambda: len(log) == 6, "six starts")
+    for one in instances:
+        one.end()
+        one.join()
+    assert log == [("classic", 1)] * 3 + [("streams", 1)] * 3  # never of both at once
+    assert up == []
+
+
+def test_an_instance_that_ends_does_not_wait_for_others(context: StreamsContext) -> None:
+    spec = StreamsSpec(instances=2, migrate_after_s=0.001)
+    alone = Instance(context, spec, 0, "", "app", Migration(spec))
+    time.sleep(0.01)
+    alone.start()
+    alone.end()
+    alone.join(20)
+    assert not alone.is_alive()
 
 
 def test_a_machine_without_a_compiler_says_what_is_missing(

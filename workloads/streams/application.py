@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
@@ -22,7 +23,7 @@ from wrackline.workloads.clients.base import ClientError, Unavailable
 from wrackline.workloads.clients.store import ClientStore
 from wrackline.workloads.clients.versions import KAFKA_STREAMS, NEWEST
 from wrackline.workloads.log.processes import Context, catch_all
-from wrackline.workloads.streams.spec import StreamsSpec
+from wrackline.workloads.streams.spec import Protocol, StreamsSpec
 
 SOURCE = Path(__file__).with_name("Application.java")
 JVM = ("-Xms32m", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
@@ -59,7 +60,7 @@ def _compile(jars: str, classes: Path) -> None:
 
 
 def properties(
-    bootstrap: str, name: str, folder: Path, spec: StreamsSpec, instance: int
+    bootstrap: str, name: str, folder: Path, spec: StreamsSpec, instance: int, protocol: Protocol
 ) -> Mapping[str, str]:
     given = {
         "application.id": name,
@@ -80,7 +81,7 @@ def properties(
         "reconnect.backoff.max.ms": "500",
         "enable.metrics.push": "false",
     }
-    if spec.protocol == "streams":
+    if protocol == "streams":
         given["group.protocol"] = "streams"
     else:
         given["main.consumer.session.timeout.ms"] = str(spec.session_timeout_ms)
@@ -88,12 +89,55 @@ def properties(
     return given
 
 
+class Migration:
+    """The change of an application from one protocol to the next, if it makes one. All instances are down,
+    and the group is empty, before one of them starts with the next."""
+
+    def __init__(self, spec: StreamsSpec) -> None:
+        self._left = list(spec.protocols)
+        self._empty_s = spec.session_timeout_ms / 1e3
+        """An instance of protocol classic that stops does not leave the group: it is out when its time is."""
+        self._due = time.monotonic() + spec.migrate_after_s
+        self._down = threading.Barrier(spec.instances, self._turn)
+
+    @property
+    def protocol(self) -> Protocol:
+        """Returns that by which instances take part now."""
+        return self._left[0]
+
+    @property
+    def is_due(self) -> bool:
+        return len(self._left) > 1 and time.monotonic() > self._due
+
+    def join(self) -> None:
+        """An instance is down. Returns when it is the next protocol's turn, or when nobody waits any more."""
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self._down.wait()
+
+    def end(self) -> None:
+        """From now on no instance waits for others."""
+        self._down.abort()
+
+    def _turn(self) -> None:
+        time.sleep(self._empty_s)
+        self._left.pop(0)
+
+
 class Instance(threading.Thread):
     """One instance after another of the same number: it crashes, leaves, or is halted for a while, by chance,
     until it shall be calm."""
 
-    def __init__(self, context: Context, spec: StreamsSpec, number: int, classpath: str, name: str) -> None:
+    def __init__(
+        self,
+        context: Context,
+        spec: StreamsSpec,
+        number: int,
+        classpath: str,
+        name: str,
+        migration: Migration,
+    ) -> None:
         super().__init__(name=f"streams-{number}", daemon=True)
+        self._migration = migration
         self._context, self._spec, self._number = context, spec, number
         self._classpath, self._application = classpath, name
         self._random = random.Random(f"{name}-{number}")
@@ -108,12 +152,16 @@ class Instance(threading.Thread):
     def end(self) -> None:
         self._over.set()
         self._calm.set()
+        self._migration.end()
 
     def run(self) -> None:
         try:
             with catch_all(self._context, self.name), self._context.enter():
                 while not self._over.is_set():
-                    self._live(self._start())
+                    if self._migration.is_due:
+                        self._migration.join()
+                    else:
+                        self._live(self._start())
         finally:
             shutil.rmtree(self._state, ignore_errors=True)
 
@@ -121,7 +169,14 @@ class Instance(threading.Thread):
         """It dies with this thread, also when it is halted."""
         context, spec = self._context, self._spec
         self.folder.mkdir(exist_ok=True)
-        given = properties(context.bootstrap, self._application, self._state, spec, self._number)
+        given = properties(
+            context.bootstrap,
+            self._application,
+            self._state,
+            spec,
+            self._number,
+            self._migration.protocol,
+        )
         file = self._state / "application.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
         topics = list(context.topics)
@@ -141,7 +196,7 @@ class Instance(threading.Thread):
         }
         due = {what: self._later(every) for what, every in every_s.items() if every}
         try:
-            while process.poll() is None and not self._over.is_set():
+            while process.poll() is None and not self._over.is_set() and not self._migration.is_due:
                 what = min(due, key=lambda each: due[each], default="")
                 if self._calm.is_set() or not what or time.monotonic() < due[what]:
                     self._over.wait(LOOK_S)

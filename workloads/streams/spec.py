@@ -17,6 +17,7 @@ from wrackline.workloads.payload import MAX_BYTES, OVERHEAD
 
 STATE_BYTES = 8
 """The count behind the head of an output's payload."""
+Protocol = Literal["classic", "streams"]
 EverySeconds = Annotated[float, Field(ge=0, le=86_400), SECONDS]
 
 
@@ -46,8 +47,11 @@ class StreamsSpec(AppendingSpec):
     """Processes of the application, each a JVM."""
     threads: Annotated[int, Field(ge=1, le=20)] = 1
     """``num.stream.threads`` of each."""
-    protocol: Literal["classic", "streams"] = "classic"
+    protocol: Protocol = "classic"
     """``group.protocol``; ``streams`` is that of KIP-1071."""
+    migrate_after_s: EverySeconds = 0
+    """After so many seconds all instances stop, and start with the other ``group.protocol`` when nobody is in
+    the group any more (an offline migration, KIP-1071); 0: never."""
     store: Literal["memory", "rocksdb"] = "memory"
     """The kind of state store. Its changelog is a topic in both cases."""
     standbys: Annotated[int, Field(ge=0, le=5)] = 0
@@ -73,9 +77,16 @@ class StreamsSpec(AppendingSpec):
     @property
     def needs(self) -> frozenset[Capability]:
         own = {Capability.TRANSACTIONS, Capability.GROUPS, Capability.COMPACTION, Capability.STREAMS}
-        if self.protocol == "streams":
+        if "streams" in self.protocols:
             own.add(Capability.STREAMS_PROTOCOL)
         return super().needs | own
+
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        """Returns those that the application takes part by, one after another."""
+        if not self.migrate_after_s:
+            return (self.protocol,)
+        return ("classic", "streams") if self.protocol == "classic" else ("streams", "classic")
 
     @property
     def isolation(self) -> str:
@@ -105,7 +116,7 @@ class StreamsSpec(AppendingSpec):
                 "`topics: [{name: log, partitions: 4}, {name: log-out, partitions: 4}]`, not "
                 f"{given}"
             )
-        if self.protocol == "streams" and KAFKA_STREAMS.line_of(self.client.version or NEWEST) < (4, 2):
+        if "streams" in self.protocols and KAFKA_STREAMS.line_of(self.client.version or NEWEST) < (4, 2):
             yield f"protocol streams needs client.version 4.2.0 or newer, not {self.client.version}"
 
     def key_of(self, partition: int, value: int) -> bytes:  # noqa: ARG002

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from wrackline.workloads.log.processes import Context, Process
 from wrackline.workloads.log.spec import ClientsSpec
 from wrackline.workloads.log.workload import AppendingWorkload
-from wrackline.workloads.streams.application import Instance, Watcher, prepare
+from wrackline.workloads.streams.application import Instance, Migration, Watcher, prepare
 from wrackline.workloads.streams.spec import StreamsSpec
 from wrackline.workloads.streams.transit import StreamsContext
 
@@ -30,8 +30,10 @@ class StreamsWorkload(AppendingWorkload):
         self._transit = context
         self._application = f"wrackline-{context.tag.hex()}"
         classpath = prepare(spec.client.version, lambda _: None)
+        migration = Migration(spec)
         self._instances = [
-            Instance(context, spec, number, classpath, self._application) for number in range(spec.instances)
+            Instance(context, spec, number, classpath, self._application, migration)
+            for number in range(spec.instances)
         ]
         self._watcher = Watcher(context, self._application, context.committed)
         return super().processes(context)
