@@ -94,7 +94,7 @@ class Migration:
     and the group is empty, before one of them starts with the next."""
 
     def __init__(self, spec: StreamsSpec) -> None:
-        self._left = list(spec.protocols)
+        self._remaining = list(spec.protocols)
         self._empty_s = spec.session_timeout_ms / 1e3
         """An instance of protocol classic that stops does not leave the group: it is out when its time is."""
         self._due = time.monotonic() + spec.migrate_after_s
@@ -103,11 +103,11 @@ class Migration:
     @property
     def protocol(self) -> Protocol:
         """Returns that by which instances take part now."""
-        return self._left[0]
+        return self._remaining[0]
 
     @property
     def is_due(self) -> bool:
-        return len(self._left) > 1 and time.monotonic() > self._due
+        return len(self._remaining) > 1 and time.monotonic() > self._due
 
     def join(self) -> None:
         """An instance is down. Returns when it is the next protocol's turn, or when nobody waits any more."""
@@ -120,7 +120,7 @@ class Migration:
 
     def _turn(self) -> None:
         time.sleep(self._empty_s)
-        self._left.pop(0)
+        self._remaining.pop(0)
 
 
 class Instance(threading.Thread):

@@ -22,16 +22,16 @@ class Brokers:
     """Node 1 learns of a password at the second look after it was given; node 2 answers nobody."""
 
     def __init__(self) -> None:
-        self.taken, self.given, self.looks = {FIRST}, FIRST, 0
+        self.taken, self.newest, self.looks = {FIRST}, FIRST, 0
 
     def give(self, password: str, timeout_s: float) -> None:
         del timeout_s
-        self.given, self.looks = password, 0
+        self.newest, self.looks = password, 0
 
     def connect(self, *_: object, security: Security, **__: object) -> Brokers:
         self.looks += 1
         if self.looks > 2:
-            self.taken = {self.given}
+            self.taken = {self.newest}
         if security.password not in self.taken:
             raise AuthenticationError("refused")
         return self
@@ -75,9 +75,9 @@ def test_a_broker_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.Mon
         raise ProtocolError("nobody answers")
 
     monkeypatch.setattr(passwords, "Connection", silent)
-    given: list[str] = []
-    cluster = Passwords(cast(Fleet, Here()), CLIENTS, lambda password, _: given.append(password))
+    passed: list[str] = []
+    cluster = Passwords(cast(Fleet, Here()), CLIENTS, lambda password, _: passed.append(password))
     cluster.change([AWAY], second=True, timeout_s=60)
-    assert given == [SECOND]
+    assert passed == [SECOND]
     with pytest.raises(DeployError, match="n2 lets nobody in: nobody answers"):
         cluster.let_in(AWAY, 1)
