@@ -14,7 +14,6 @@ from tests.harness.machine_load import run_despite_load
 from tests.nemesis.sabotage.sabotages import Place, Sabotage, Trial, check, every
 from tests.nemesis.sabotage.trials import ON_SECURED
 from tests.systems.kafka.conftest import cluster, installed
-from wrackline.plugins.acls import Acls
 from wrackline.systems.kafka.security.settings import ClusterSecurity
 from wrackline.systems.kafka.system import KafkaSystem
 
@@ -71,7 +70,7 @@ def secured() -> Iterator[KafkaSystem]:
     with cluster(
         ("n1", "n2", "n3"), ("n1",), security=ClusterSecurity("SASL_SSL", "SCRAM-SHA-512")
     ) as system:
-        system.admit(Acls(), ())
+        system.admit({}, ())
         yield system
 
 
