@@ -331,8 +331,19 @@ class AdminExecutor:
             if time.monotonic() >= deadline:
                 break
             time.sleep(POLL_S)
-        after = system.levels(timeout_s=ASK_S).get(step.feature)
+        after = self._read_level(system, step, 0.0 if refusal else SEEN_S)
         return json.dumps({"before": before, "after": after, "refusal": refusal})
+
+    @staticmethod
+    def _read_level(system: Levelled, step: UpdateFeature, wait_s: float) -> int | None:
+        """Returns the level that a broker names, the requested one if it comes to know it in time: brokers
+        follow the controller that has given it."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            level = system.levels(timeout_s=ASK_S).get(step.feature)
+            if (level or 0) == step.level or time.monotonic() >= deadline:
+                return level
+            time.sleep(POLL_S)
 
     @staticmethod
     def _ask_for_level(system: Levelled, step: UpdateFeature, deadline: float) -> str:

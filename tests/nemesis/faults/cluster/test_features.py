@@ -27,9 +27,15 @@ class LevelledSystem(FakeSystem):
     level = 11
     unsafe = False
     silences = 0
+    lag = 0
+    """So many answers name the level before the last one."""
+    former = 11
 
     def levels(self, *, timeout_s: float) -> dict[str, int]:
         del timeout_s
+        if self.level != self.former and self.lag:
+            self.lag -= 1
+            return {"metadata.version": self.former}
         return {"metadata.version": self.level}
 
     def raise_level(self, feature: str, level: int, *, timeout_s: float, unsafe: bool = False) -> str:
@@ -113,6 +119,25 @@ def test_a_level_that_was_there_before_proves_nothing() -> None:
     there = StepResult(STEP, json.dumps({"before": 23, "after": 23, "refusal": ""}))
     assert not UpdateFeature("metadata.version", 23).prove(context("n1"), ProbeLog(do=[there])).proved
     assert not UpdateFeature("metadata.version", 23).prove(context("n1"), ProbeLog()).proved
+
+
+def test_a_broker_that_learns_of_the_level_late_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_executor, "POLL_S", 0.01)
+    fleet = FakeFleet()
+    system = LevelledSystem(fleet, cluster(partition()))
+    system.lag = 3
+    done = StepExecutor(fleet, system, ("log",)).carry_out(STEP)
+    assert json.loads(done.output) == {"before": 11, "after": 23, "refusal": ""}
+
+
+def test_a_level_that_no_broker_comes_to_name_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_executor, "POLL_S", 0.01)
+    monkeypatch.setattr(admin_executor, "SEEN_S", 0.05)
+    fleet = FakeFleet()
+    system = LevelledSystem(fleet, cluster(partition()))
+    system.lag = 1_000
+    done = StepExecutor(fleet, system, ("log",)).carry_out(STEP)
+    assert json.loads(done.output) == {"before": 11, "after": 11, "refusal": ""}
 
 
 def test_a_system_without_levels_is_refused_it() -> None:
