@@ -56,7 +56,8 @@ drain       final read by a fresh consumer, chunk by chunk, one operation a chun
             end, which had been asked for again, and nothing was behind it
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"},
-            in the last one "epochs" too: [leader epoch, first offset] of its own file of them
+            in the last one "epochs" too: [leader epoch, first offset] of its own file of them; "log_dirs":
+            the log directories of the node that have the partition, where several do
 reread      one row (``ok``, process REPLICA; ``info`` with an ``error``: it was not possible) for each
             witness that was asked again by another way, since it lacks what others have: ``partition``,
             ``node`` (none: the final read), ``extra`` = {"lacked": [[first, last], ...] offsets, "found":
@@ -138,6 +139,8 @@ liveness     one look at whether a promise of liveness is kept (``checkers/anoma
              by whose change it would have moved, "bound_s": so long it may take, "excuse": why the cluster
              cannot help it. ``topic``, ``partition`` and ``node`` where it has them
 collected    extra {"files": {"n1": ["broker.log", ...]}, "missing": {"n2": "why"}}
+tier         what went through the remote tier: extra {"copied": segments that it got, "fetched": segments of
+             which it gave records, "fetches"}
 over         the last row of a run that nobody stopped: its hosts are torn down after it
 ===========  =========================================================================================
 

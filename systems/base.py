@@ -113,6 +113,8 @@ class ReplicaLog:
     hole: str | None = None
     """The first place where offsets are missing between batches. The cleaner of a compacted topic leaves
     such; in another topic something is gone. The records behind it are here, too."""
+    log_dirs: Sequence[str] = ()
+    """The log directories of the node that have the partition, where several do: this is the log of one."""
 
 
 class System(Protocol):
@@ -305,6 +307,25 @@ class LogDirectories(Protocol):
 
     def move_logs(self, node: Node, targets: Mapping[Place, str], *, timeout_s: float) -> None:
         """Begin to move replicas of a broker to other log directories of it, by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierTraffic:
+    """The segments that went through a remote tier."""
+
+    copied: int
+    """How many it has got."""
+    fetched: int
+    """Of how many it gave records."""
+    fetches: int
+
+
+@runtime_checkable
+class Tiered(Protocol):
+    """A system that may have a remote tier of ours, besides all else."""
+
+    def tier_traffic(self) -> TierTraffic | None:
+        """Returns what went through the remote tier; None: there is none. Raises DeployError."""
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -35,6 +35,15 @@ CLOCK_LEAP = "clock-leap"
 """``f`` of the runner's row about the harness's time of day: extra {"at_ns", "ahead_ns"}."""
 
 
+class Tier(NamedTuple):
+    """The number of segments that a remote tier got, the number of those of which it gave records, and how
+    often it did."""
+
+    copied: int
+    fetched: int
+    fetches: int
+
+
 @dataclass(slots=True)
 class Course:
     over: bool = False
@@ -55,6 +64,8 @@ class Course:
     """What healing had to repair that the faults' own undo had left; None: not on record."""
     leaps: list[tuple[int, int]] = field(default_factory=list)
     """(when, by how much ahead) the harness's time of day leapt, in ns."""
+    tier: Tier | None = None
+    """What went through the remote tier; None: there was none."""
     unused: Sequence[str] = ()
     """Hosts whose node was never started."""
 
@@ -74,6 +85,8 @@ class Course:
                 self.repairs = tuple(str(one) for one in extra["repairs"])
             case "planned":
                 self.guided = dict(extra["faults"])
+            case "tier":
+                self.tier = Tier(int(extra["copied"]), int(extra["fetched"]), int(extra["fetches"]))
             case "collected":
                 self.files = {host: tuple(names) for host, names in extra["files"].items()}
                 self.missing = dict(extra["missing"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import CONTROL, Event, Type
 from wrackline.history.store.folder import whole_file
 from wrackline.history.wording import partition_label
-from wrackline.systems.base import Node
+from wrackline.systems.base import Node, TierTraffic
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,10 @@ class Account:
         # A spare without a log was never started.
         unused = [node.host.name for node in nodes if node.spare and not _has_log(files[node.host.name])]
         self._row("collected", {"files": files, "missing": missing, "unused": unused})
+
+    def tier(self, traffic: TierTraffic) -> None:
+        """What went through the remote tier."""
+        self._row("tier", asdict(traffic))
 
     def over(self) -> None:
         with suppress(RecordingFailed):  # whoever met the failed recording first reports it

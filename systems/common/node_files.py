@@ -28,7 +28,8 @@ def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> Replica
     if len(logs) == 1:
         return result
     other = ", ".join(one for one, _ in logs if one != folder)
-    return replace(result, problem=f"{name} lies in {folder} and in {other}")
+    log_dirs = [one for one, _ in logs]
+    return replace(result, problem=f"{name} lies in {folder} and in {other}", log_dirs=log_dirs)
 
 
 def folders_with(fleet: Fleet, node: Node, name: str) -> list[str]:

@@ -24,6 +24,7 @@ from wrackline.systems.kafka.security.spec import KafkaSecuritySpec
 from wrackline.systems.kafka.server import Kind, formatted
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
 from wrackline.systems.kafka.tier import SINCE, Tier
+from wrackline.systems.kafka.tier import prepare as prepare_tier
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true, unknown_host
 from wrackline.systems.zookeeper_door import MakeSystem, kafka_on_zookeeper
 
@@ -100,7 +101,7 @@ class KafkaSpec(SystemSpec):
     """Where a node has the time from: from its host, or through libfaketime, which must be installed there.
     Then faults can move the clock of a node whose host has no clock of its own."""
     tier: Tier | None = None
-    """A remote tier of ours (KIP-405) in a folder that hosts share: for topics with
+    """A remote tier of ours (KIP-405), in a folder that hosts share or in a bucket of S3: for topics with
     ``remote.storage.enable``."""
     waits: KafkaWaits = KafkaWaits()
     """How long a run waits for the system."""
@@ -212,6 +213,12 @@ class KafkaSpec(SystemSpec):
             return f"system.tier: Kafka has tiered storage that is ready for use since {since}"
         if not fleet.shares_folder:
             return f"system.tier: hosts of the fleet {fleet.kind} share no folder; those of netns do"
+        if self.tier is not None and self.tier.kind == "s3" and fleet.needs_root:
+            # They have a network of their own, that nobody else is in.
+            return (
+                f"system.tier.kind: s3: hosts of the fleet {fleet.kind} reach no server outside of it; "
+                "those of process do"
+            )
         if self.security != KafkaSecuritySpec():
             return "system.tier: clients of its metadata speak plain text: leave system.security out"
         if fleet.disks > 1:
@@ -281,6 +288,8 @@ class KafkaSpec(SystemSpec):
             self.prepare_version(version, say)
         release = install(Store(), self.version, say=say)
         release.verify()
+        if self.tier is not None:
+            prepare_tier(self.tier, Store(), say)
         kind = Kind.OBSERVER if self.quorum == "dynamic" else Kind.STATIC
         # What the server says of its features, it says before there is any host.
         formatted(release, self.features, kind)

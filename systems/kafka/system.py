@@ -32,6 +32,7 @@ from wrackline.systems.base import (
     Quorum,
     Refusal,
     ReplicaLog,
+    TierTraffic,
     TopicSpec,
     Voter,
 )
@@ -60,7 +61,15 @@ from wrackline.systems.kafka.security.settings import (
 from wrackline.systems.kafka.security.throttling import measure
 from wrackline.systems.kafka.server import Kind, directory_of, formatted, formatted_voters, meta
 from wrackline.systems.kafka.settings import refused
-from wrackline.systems.kafka.tier import Tier, compiled
+from wrackline.systems.kafka.tier import (
+    FOLDER,
+    JOURNAL,
+    Tier,
+    compiled,
+    credentials,
+    credentials_file,
+    traffic_of,
+)
 from wrackline.systems.kafka.tier import properties as tier_properties
 from wrackline.systems.metadata_changes import Chronicle, QuorumLog
 from wrackline.systems.spec import is_true
@@ -166,8 +175,12 @@ class KafkaSystem(KafkaNodes):
         else:
             formatted(self._kafka(self.version), self._features)
         if self._tier is not None:
-            compiled(self._kafka(self.version))
+            compiled(self._kafka(self.version), self._tier)
         super().install()
+        if self._tier is not None and self._tier.kind == "s3":
+            [first, *_] = self.brokers
+            keys = "\n".join(credentials()).encode()
+            self.fleet.remote(first.host).put(keys, credentials_file(str(first.host.shared)), mode=0o600)
 
     def _bring(self, node: Node) -> None:
         super()._bring(node)
@@ -221,10 +234,11 @@ class KafkaSystem(KafkaNodes):
         version = self._version_of(node)
         config = dict(self._config)
         if self._tier is not None:  # controllers look at topics' settings by it
-            classes = compiled(self._kafka(version))
+            classes = compiled(self._kafka(version), self._tier)
             shared, brokers = str(node.host.shared), len(self.brokers)
+            listener, cluster_id = self._security.listener, self._cluster_id
             config = {
-                **tier_properties(self._tier, classes, shared, self._security.listener, brokers),
+                **tier_properties(self._tier, classes, shared, listener, brokers, cluster_id),
                 **config,
             }
         return text(
@@ -324,6 +338,15 @@ class KafkaSystem(KafkaNodes):
                 name = f"{done.place[0]}-{done.place[1]}"
                 why = f"{name} cannot move to {targets[done.place]}: {done.error.name}"
                 raise deploy_error(node, "move a replica", why, "see its log")
+
+    def tier_traffic(self) -> TierTraffic | None:
+        """Returns what went through the remote tier, by the journals of all brokers; None: there is no tier.
+        Raises DeployError."""
+        if self._tier is None:
+            return None
+        [first, *_] = self.brokers
+        journals = f"{first.host.shared}/{FOLDER}/{JOURNAL}"
+        return traffic_of(self._command(first, f"cat {journals}/* 2>/dev/null || true").stdout)
 
     def _ask_broker(self, node: Node, question: Callable[[Connection], T], timeout_s: float) -> T:
         """Asks one broker and no other. Raises DeployError."""

@@ -35,12 +35,15 @@ was aborted as it was meant to be."""
 
 
 FOLLOWERS = "followers answered clients in a rack"
+TIER = "segments went to the remote tier and came back"
 
 
 def conditions(run: Run, figures: Figures) -> list[Condition]:
     """All conditions. The one that shows how a run was ended early comes first, since it explains the
     rest."""
-    asked = {name: check for name, check in CONDITIONS.items() if run.info.rack or name != FOLLOWERS}
+    without = {FOLLOWERS} if not run.info.rack else set()
+    without |= {TIER} if run.course.tier is None else set()
+    asked = {name: check for name, check in CONDITIONS.items() if name not in without}
     met = [Condition(name, *check(run, figures)) for name, check in asked.items()]
     return [*met, *_thresholds_met(run, figures)]
 
@@ -219,6 +222,20 @@ def _followers_answered(run: Run, _: Figures) -> Met:
     return True, f"followers gave {total:,} records of {listed(sorted(counts))}"
 
 
+def _tier_used(run: Run, _: Figures) -> Met:
+    """Checks that records were moved to the remote tier, and that somebody was given some of there; a run
+    without a tier is not asked."""
+    tier = run.course.tier
+    if tier is None:
+        return True, "there was no remote tier"
+    if not tier.copied:
+        return False, "no segment was copied to it: do topics have remote.storage.enable and segment.ms?"
+    used = f"{tier.copied:,} segments were copied to it"
+    if not tier.fetched:
+        return False, f"{used}, and none was read from it: do topics have local.retention.ms?"
+    return True, f"{used}, and {tier.fetched:,} of them were read from it, in {tier.fetches:,} requests"
+
+
 def _logs_there(run: Run, _: Figures) -> Met:
     files = run.course.files
     if (why := run.info.unread.get("logs")) is not None:
@@ -307,6 +324,7 @@ CONDITIONS: dict[str, Callable[[Run, Figures], Met]] = {
     "everything moved again after healing": _moved_again,
     "nobody deleted records": _no_deletions,
     FOLLOWERS: _followers_answered,
+    TIER: _tier_used,
     "the hosts' logs are there": _logs_there,
     "records acknowledged before, during and after faults": _acknowledged,
     "every operation kind succeeded in every healthy phase": _kinds_succeeded,

@@ -52,6 +52,7 @@ from wrackline.systems.base import (
     Featured,
     Guarded,
     Internal,
+    Tiered,
 )
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.external.external_cluster import ExternalCluster
@@ -397,6 +398,11 @@ class LiveRun:
         nodes = self.run_dir / "nodes"
         self.parts.system.collect(nodes)
         self.account.collected(self.parts.system.nodes, nodes)
+        if (
+            isinstance(self.parts.system, Tiered)
+            and (traffic := self.parts.system.tier_traffic()) is not None
+        ):
+            self.account.tier(traffic)
         record_changes(self.parts, self.recorder, self.described, nodes)
 
     def over(self) -> None:

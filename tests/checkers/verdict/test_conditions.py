@@ -13,10 +13,10 @@ from tests.checkers.good_runs import PLACE, SECOND, decided, good_figures, good_
 from tests.checkers.histories import TOPIC, History
 from wrackline.checkers.findings import Verdict
 from wrackline.checkers.inputs import phases
-from wrackline.checkers.inputs.course import Course, Trouble
+from wrackline.checkers.inputs.course import Course, Tier, Trouble
 from wrackline.checkers.inputs.final_reads import FinalRead
 from wrackline.checkers.inputs.runs import Fault, Phase, Run, load_run
-from wrackline.checkers.verdict.conditions.conditions import conditions
+from wrackline.checkers.verdict.conditions.conditions import TIER, conditions
 from wrackline.checkers.verdict.measures.metrics import Figures, Written
 from wrackline.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 
@@ -346,3 +346,21 @@ def test_clients_in_a_rack_must_have_been_answered_by_followers() -> None:
     run.course.by_followers = {"log-0": 12}
     assert unmet(run) == []
     assert condition not in conditions(good_run(), good_figures(good_run()))
+
+
+@pytest.mark.parametrize(
+    ("tier", "why"),
+    [
+        (Tier(0, 0, 0), "no segment was copied to it"),
+        (Tier(12, 0, 0), "12 segments were copied to it, and none was read from it"),
+        (Tier(12, 3, 40), None),
+        (None, None),
+    ],
+)
+def test_a_remote_tier_must_have_been_used(tier: Tier | None, why: str | None) -> None:
+    run = good_run()
+    run.course.tier = tier
+    assert [(one.name, one.detail.startswith(why or "")) for one in unmet(run)] == [(TIER, True)] * bool(why)
+    details = [one.detail for one in conditions(run, good_figures(run)) if one.name == TIER]
+    assert len(details) == (tier is not None)
+    assert why or not details or details[0].endswith("3 of them were read from it, in 40 requests")

@@ -1,6 +1,5 @@
 package wrackline;
 
-import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -9,7 +8,6 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.HashMap;
 import java.util.Map;
@@ -25,17 +23,19 @@ import org.apache.kafka.server.log.remote.storage.RemoteStorageException;
 import org.apache.kafka.server.log.remote.storage.RemoteStorageManager;
 
 /**
- * A remote tier (KIP-405) in a folder that all brokers see, and that fails on purpose.
+ * A remote tier (KIP-405) that fails on purpose, over a {@link Store} of any kind.
  *
- * <p>{@code segments/TOPIC-PARTITION/BASE-ID.KIND} has what was copied. A fault is a file {@code control/FAULT-BROKER}
- * of one line, "MODE NUMBER CALL,CALL", for as long as it is there; it is read on every call. {@code journal/BROKER}
- * has a line for each call that a fault changed, and for each segment that was copied or deleted: milliseconds, the
- * fault's id or "-", what was done, the call, the segment, its first and last offset, its bytes.
+ * <p>The object {@code segments/TOPIC-PARTITION/BASE-ID.KIND} has what was copied. Orders and answers are files of a
+ * folder that all brokers see. A fault is a file {@code control/FAULT-BROKER} of one line, "MODE NUMBER CALL,CALL",
+ * for as long as it is there; it is read on every call. {@code journal/BROKER} has a line for each call that a fault
+ * changed, and for each segment that was copied, fetched or deleted: milliseconds, the fault's id or "-", what was
+ * done, the call, the segment, its first and last offset, its bytes.
  */
-public final class FolderTier implements RemoteStorageManager {
+public final class FaultyTier implements RemoteStorageManager {
     private static final String COPY = "copy";
     private static final String FETCH = "fetch";
     private static final String DELETE = "delete";
+    private static final String LOG = "LOG";
 
     /** What a fault does to calls: in words, and a number whose meaning the mode knows. */
     private record Fault(String id, String mode, long number, String calls) {
@@ -45,6 +45,7 @@ public final class FolderTier implements RemoteStorageManager {
     }
 
     private final Map<String, AtomicLong> counts = new ConcurrentHashMap<>();
+    private Store store;
     private Path folder;
     private String broker;
 
@@ -53,11 +54,14 @@ public final class FolderTier implements RemoteStorageManager {
         folder = Path.of(String.valueOf(configs.get("dir")));
         broker = String.valueOf(configs.get("broker.id"));
         try {
-            for (String name : new String[] {"segments", "control", "journal"}) {
+            for (String name : new String[] {"control", "journal"}) {
                 Files.createDirectories(folder.resolve(name));
             }
-        } catch (IOException error) {
-            throw new IllegalArgumentException("the tier's folder " + folder + " cannot be used: " + error, error);
+            // By its name: the class of a store is there only where its libraries are.
+            store = (Store) Class.forName(String.valueOf(configs.get("store"))).getDeclaredConstructor().newInstance();
+            store.configure(configs);
+        } catch (IOException | ReflectiveOperationException error) {
+            throw new IllegalArgumentException("the tier in " + folder + " cannot be used: " + error, error);
         }
     }
 
@@ -67,20 +71,18 @@ public final class FolderTier implements RemoteStorageManager {
         disturb(COPY, segment);
         Fault lost = fault("lost", COPY);
         try {
-            Path base = base(segment);
-            Files.createDirectories(base.getParent());
-            put(data.offsetIndex(), base, IndexType.OFFSET.name());
-            put(data.timeIndex(), base, IndexType.TIMESTAMP.name());
-            put(data.producerSnapshotIndex(), base, IndexType.PRODUCER_SNAPSHOT.name());
+            put(data.offsetIndex(), segment, IndexType.OFFSET.name());
+            put(data.timeIndex(), segment, IndexType.TIMESTAMP.name());
+            put(data.producerSnapshotIndex(), segment, IndexType.PRODUCER_SNAPSHOT.name());
             if (data.transactionIndex().isPresent()) {
-                put(data.transactionIndex().get(), base, IndexType.TRANSACTION.name());
+                put(data.transactionIndex().get(), segment, IndexType.TRANSACTION.name());
             }
             ByteBuffer epochs = data.leaderEpochIndex().duplicate();
             byte[] bytes = new byte[epochs.remaining()];
             epochs.get(bytes);
-            put(bytes, base, IndexType.LEADER_EPOCH.name());
+            store.put(object(segment, IndexType.LEADER_EPOCH.name()), bytes);
             if (lost == null) {
-                put(data.logSegment(), base, "LOG");
+                put(data.logSegment(), segment, LOG);
             }
         } catch (IOException error) {
             throw new RemoteStorageException("copy of " + segment.remoteLogSegmentId() + ": " + error, error);
@@ -97,35 +99,27 @@ public final class FolderTier implements RemoteStorageManager {
     @Override
     public InputStream fetchLogSegment(RemoteLogSegmentMetadata segment, int startPosition)
             throws RemoteStorageException {
-        return fetchLogSegment(segment, startPosition, Integer.MAX_VALUE);
+        return read(segment, LOG, startPosition, Long.MAX_VALUE);
     }
 
     @Override
     public InputStream fetchLogSegment(RemoteLogSegmentMetadata segment, int startPosition, int endPosition)
             throws RemoteStorageException {
-        byte[] all = fetch(segment, "LOG");
-        if (startPosition > all.length) {
-            throw new RemoteStorageException("position " + startPosition + " is behind the end of the segment");
-        }
-        int end = (int) Math.min(all.length, (long) endPosition + 1);
-        return new ByteArrayInputStream(all, startPosition, Math.max(0, end - startPosition));
+        return read(segment, LOG, startPosition, endPosition);
     }
 
     @Override
     public InputStream fetchIndex(RemoteLogSegmentMetadata segment, IndexType index) throws RemoteStorageException {
-        return new ByteArrayInputStream(fetch(segment, index.name()));
+        return read(segment, index.name(), 0, Long.MAX_VALUE);
     }
 
     @Override
     public void deleteLogSegmentData(RemoteLogSegmentMetadata segment) throws RemoteStorageException {
         disturb(DELETE, segment);
-        Path base = base(segment);
-        try (DirectoryStream<Path> files = Files.newDirectoryStream(base.getParent(), base.getFileName() + ".*")) {
-            for (Path file : files) {
-                Files.deleteIfExists(file);
+        try {
+            if (!store.delete(name(segment) + ".")) {
+                return; // nothing was stored: the same as deleted
             }
-        } catch (NoSuchFileException gone) {
-            return; // nothing was stored: the same as deleted
         } catch (IOException error) {
             throw new RemoteStorageException("deletion of " + segment.remoteLogSegmentId() + ": " + error, error);
         }
@@ -136,23 +130,25 @@ public final class FolderTier implements RemoteStorageManager {
     public void close() {
     }
 
-    private byte[] fetch(RemoteLogSegmentMetadata segment, String kind) throws RemoteStorageException {
+    private InputStream read(RemoteLogSegmentMetadata segment, String kind, long first, long last)
+            throws RemoteStorageException {
         disturb(FETCH, segment);
-        Path file = file(base(segment), kind);
+        String object = object(segment, kind);
         try {
             Fault stale = fault("stale", FETCH);
-            if (stale != null) {
-                long age = System.currentTimeMillis() - Files.getLastModifiedTime(file).toMillis();
-                if (age < stale.number()) {
-                    write(stale.id(), "stale", FETCH, segment);
-                    throw new RemoteResourceNotFoundException(stale.id() + ": " + file + " is not seen yet");
-                }
+            if (stale != null && store.ageMs(object) < stale.number()) {
+                write(stale.id(), "stale", FETCH, segment);
+                throw new RemoteResourceNotFoundException(stale.id() + ": " + object + " is not seen yet");
             }
-            return Files.readAllBytes(file);
+            InputStream result = store.get(object, first, last);
+            if (kind.equals(LOG)) {
+                write("-", "fetched", FETCH, segment);
+            }
+            return result;
         } catch (NoSuchFileException gone) {
-            throw new RemoteResourceNotFoundException("there is no " + file);
+            throw new RemoteResourceNotFoundException("there is no " + object);
         } catch (IOException error) {
-            throw new RemoteStorageException(file + ": " + error, error);
+            throw new RemoteStorageException(object + ": " + error, error);
         }
     }
 
@@ -196,30 +192,21 @@ public final class FolderTier implements RemoteStorageManager {
         return result != null && result.meets(call) ? result : null;
     }
 
-    private Path base(RemoteLogSegmentMetadata segment) {
-        return folder.resolve("segments")
-                .resolve(place(segment))
-                .resolve(String.format("%020d-%s", segment.startOffset(), segment.remoteLogSegmentId().id()));
+    private static String name(RemoteLogSegmentMetadata segment) {
+        return String.format(
+                "segments/%s/%020d-%s", place(segment), segment.startOffset(), segment.remoteLogSegmentId().id());
+    }
+
+    private static String object(RemoteLogSegmentMetadata segment, String kind) {
+        return name(segment) + "." + kind;
     }
 
     private static String place(RemoteLogSegmentMetadata segment) {
         return segment.topicIdPartition().topic() + "-" + segment.topicIdPartition().partition();
     }
 
-    private static Path file(Path base, String kind) {
-        return base.resolveSibling(base.getFileName() + "." + kind);
-    }
-
-    /** Whole or not at all: a broker that is killed leaves no half of a file under its name. */
-    private static void put(byte[] bytes, Path base, String kind) throws IOException {
-        Path file = file(base, kind);
-        Path half = file.resolveSibling(file.getFileName() + ".half");
-        Files.write(half, bytes);
-        Files.move(half, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
-    }
-
-    private static void put(Path from, Path base, String kind) throws IOException {
-        put(Files.readAllBytes(from), base, kind);
+    private void put(Path from, RemoteLogSegmentMetadata segment, String kind) throws IOException {
+        store.put(object(segment, kind), Files.readAllBytes(from));
     }
 
     private synchronized void write(String fault, String done, String call, RemoteLogSegmentMetadata segment) {
