@@ -316,6 +316,8 @@ def _is_walked(walk: Walk, run: Run, number: int, work: Work) -> bool:
     if walk.when is not None and not walk.when(run):
         return False
     there = run.kinds | ({LIVENESS} if run.stalls else frozenset())
+    replicas = (one for of_place in run.replicas.values() for one in of_place.values())
+    there |= {"replica"} if any(one.log_dirs for one in replicas) else frozenset()
     return bool(walk.needs & there) and (number in work.transactional or not walk.transactional)
 
 

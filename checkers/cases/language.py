@@ -62,7 +62,8 @@ parts steps.
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
                             ``final 1/``; ``from 3``: the log begins there
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR;
-                            ``part``: not read whole; ``from 3``: the log begins there
+                            ``part``: not read whole; ``from 3``: the log begins there; ``twice``: in two log
+                            directories
 ==========================  ==================================================================================
 
 Commits are those of group g; ``in h`` (also after ``gen ... from ...``) is another. Values are letters or
@@ -470,7 +471,7 @@ class Case(Words):
         )
 
     def _holds(self, host: str, words: list[str], step: str) -> None:
-        words, flags = self._flags(words, ("hw", "from"), ("out", "part"), step)
+        words, flags = self._flags(words, ("hw", "from"), ("out", "part", "twice"), step)
         held = tuple(self._record(word, step) for word in words)
         start = flags.get("from", 0)
         leo = held[-1].offset + 1 if held else start
@@ -483,7 +484,12 @@ class Case(Words):
             offset=start,
             high_watermark=leo,
             records=held,
-            extra={"in_isr": "out" not in flags, "complete": "part" not in flags, "hw": flags.get("hw", leo)},
+            extra={
+                "in_isr": "out" not in flags,
+                "complete": "part" not in flags,
+                "hw": flags.get("hw", leo),
+                **({"log_dirs": ["/data/broker", "/data2/broker"]} if "twice" in flags else {}),
+            },
         )
 
 

@@ -53,6 +53,8 @@ class Spelt(StrEnum):
     """What a poll was given around the offset, in the order in which it was given."""
     SMALLER_EPOCHS = "smaller epochs"
     """Also records behind the offset with a smaller leader epoch."""
+    WHOLE = "whole"
+    """The operation itself, as a row of the history shows it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def facts_of(cited: Cited, finding: Finding, how: ExplainedBy) -> Iterator[str]:
         yield f"{cited.name} returned {number(cited.end)} as the end offset of {where}{start}"
     if cited.op.f in _GROUP_WORDS:
         yield f"{cited.name}: {cited.op.who} {_GROUP_WORDS[cited.op.f]} {cited.op.what or 'nothing'}"
-    if cited.op.f == LIVENESS:
+    if cited.op.f == LIVENESS or how.spelt is Spelt.WHOLE:
         yield f"{cited.name} shows {cited.op.what}"
     for record in cited.sent:
         if how.spelt is Spelt.ALL_SENT or _meant(record, finding):

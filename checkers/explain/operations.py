@@ -126,7 +126,9 @@ def _what(row: Excerpt) -> str:
         return _of_a_share_group(event)
     if event.f in (*POLLS, "drain", "replica"):
         end = "" if event.high_watermark is None else f", log ends at {number(event.high_watermark)}"
-        return f"{_read(row)}{end}"
+        log_dirs = (event.extra or {}).get("log_dirs", ())
+        several = f", in {' and '.join(map(str, log_dirs))}" if log_dirs else ""
+        return f"{_read(row)}{end}{several}"
     if event.f == LIVENESS:
         return _stall(event)
     return where if event.topic is not None else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +145,8 @@ class ReplicaRead:
     problem: str = ""
     tiered: bool = False
     """What lies before its files may be in a remote tier: it was not deleted."""
+    log_dirs: Sequence[str] = ()
+    """The log directories that have the partition, where several do."""
     index: int = NEVER
     """Of its first row."""
 
@@ -157,5 +159,6 @@ class ReplicaRead:
         self.hw = int(extra.get("hw", self.hw))
         self.in_isr = extra.get("in_isr") is True
         self.tiered = extra.get("tiered") is True
+        self.log_dirs = tuple(map(str, extra.get("log_dirs", ())))
         self.complete = self.complete or extra.get("complete") is True
         self.problem = str(row["error"] or self.problem)

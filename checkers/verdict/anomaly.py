@@ -31,6 +31,10 @@ class Promise(Enum):
 
     ALWAYS = "forbidden in every configuration"
     INTACT_FILES = "forbidden in every configuration, unless a fault changed the partition's files"
+    ONE_LOG_DIR = (
+        "forbidden in every configuration, unless a fault struck the node while it moved a replica to "
+        "another log directory, or changed the partition's files"
+    )
     NO_ABORTED_READS = "forbidden in every configuration: what has failed or was aborted stays unread"
     NO_LOSS = (
         "forbidden by acks-all (with up to MinISR - 1 lossy shutdowns) and acks-all-flushed (with any "

@@ -13,8 +13,9 @@ An anomaly says which promise it breaks (wrackline.checkers.verdict.anomaly); a 
 ``+idempotence``       IDEMPOTENCE; without it until a client had a reason to send again
 ``+linearizable``      LINEARIZABLE_READS; without it until the leader changed, or a fault was in force;
                        CURRENT_COORDINATOR; without it never
-always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed; LIVENESS,
-                       but of what needs a node that does not run, or after a fault that was not undone
+always                 ALWAYS, NO_ABORTED_READS; INTACT_FILES, but of files that a fault changed; ONE_LOG_DIR,
+                       but after a move that a fault interrupted; LIVENESS, but of what needs a node that does
+                       not run, or after a fault that was not undone
 =====================  ======================================================================================
 
 What is allowed needs its reason in the run's own history, and around the finding
@@ -251,6 +252,10 @@ class Contract:
                 return Rule(_forbidden("no configuration allows it"))
             case Promise.INTACT_FILES:
                 return Rule(_forbidden("no configuration allows it"), Excuses.of(self._damages(place)))
+            case Promise.ONE_LOG_DIR:
+                why = "a move to another log directory that a fault interrupts may leave the log in both"
+                moves = {why: self._grounds.interrupted_moves(), **self._damages(place)}
+                return Rule(_forbidden("no configuration allows it"), Excuses.of(moves))
             case Promise.LIVENESS:
                 return self._lively(of, place)
             case Promise.NO_LOSS:

@@ -87,6 +87,8 @@ class Excuses:
 
 
 NOTHING: Final = Excuses()
+MOVE: Final = "move-replica"
+"""The fault that moves replicas between log directories of their node."""
 
 
 def _in_each(
@@ -149,6 +151,23 @@ class Grounds:
                 )
             )
         return result
+
+    def interrupted_moves(self) -> list[Excuse]:
+        """Returns the faults that struck a host while it moved replicas to another log directory: Kafka
+        renames the new log before it puts the old one aside."""
+        moves = [one for one in self.run.faults if one.name == MOVE]
+        return [
+            Excuse(
+                fault.struck_ns,
+                NEVER,
+                f"fault {fault.id} ({fault.title}) struck during fault {move.id} ({move.title})",
+            )
+            for move in moves
+            for fault in self.run.faults
+            if fault is not move
+            and not set(fault.targets).isdisjoint(move.targets)
+            and move.struck_ns <= fault.struck_ns <= (move.ended_ns or NEVER)
+        ]
 
     def lasting_faults(self) -> list[Excuse]:
         """Returns the faults that were not undone as they should be, from their undo on."""

@@ -50,6 +50,15 @@ def diverge_in_epoch(edit: Edit) -> bool:
     return False
 
 
+@mutation("duplicate-log", "a replica lies in two log directories of its node")
+def put_into_two_log_dirs(edit: Edit) -> bool:
+    for at, event in list(edit.of("replica")):
+        log_dirs = ["/data/broker", "/data2/broker"]
+        edit.change(at, extra={**(event.extra or {}), "log_dirs": log_dirs})
+        return True
+    return False
+
+
 @mutation("duplicate", "the first record of a partition is there again at its end")
 def append_again(edit: Edit) -> bool:
     for partition in range(edit.partitions):

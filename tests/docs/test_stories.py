@@ -57,7 +57,8 @@ def test_every_suite_that_tells_a_story_has_its_row_and_exists() -> None:
     assert [name for name in sorted(said) if not (ROOT / f"suites/{name}.yaml").is_file()] == []
     # A finding about transactions, positions or groups is no story of replication.
     others = re.compile(
-        r"findings/(late-end-txn|abort-position|hidden-commit|deposed-answer|share-renew|last-epoch)|-control$"
+        r"findings/(late-end-txn|abort-position|hidden-commit|deposed-answer|share-renew|last-epoch|failed-dir)"
+        r"|-control$"
     )
     suites = {
         f"{folder}/{file.stem}"

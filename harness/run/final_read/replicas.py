@@ -102,6 +102,8 @@ def _write(
             extra["epochs"] = [list(entry) for entry in log.epochs]
         if tiered:
             extra["tiered"] = True
+        if log.log_dirs:
+            extra["log_dirs"] = list(log.log_dirs)
         if corrupt:
             extra["corrupt"] = corrupt
         recorder.record(

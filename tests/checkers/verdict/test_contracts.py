@@ -137,8 +137,10 @@ def left_behind(host: str) -> Fault:
 
 
 INTACT_FILES = ("replica-divergence", "lost-on-replica", "corrupt")
+ONE_LOG_DIR = ("duplicate-log",)
 ALWAYS = (
     *INTACT_FILES,
+    *ONE_LOG_DIR,
     "phantom",
     "misrouted",
     "aborted-read",
@@ -224,7 +226,17 @@ TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
     "a fault changed files": (
         with_faults(busy(), damaged("n1", 10, {"broker/log-0/00.log": 1})),
         None,
-        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *INTACT_FILES, *DELETIONS), A),
+        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *INTACT_FILES, *ONE_LOG_DIR, *DELETIONS), A),
+    ),
+    "a node was killed while it moved a replica to another log directory": (
+        with_faults(busy(), Fault("f7", "move-replica", ("n1",), "", 5, 5, 20 * 10**9, 20 * 10**9, True)),
+        None,
+        these(ONE_LOG_DIR, A),
+    ),
+    "another node was killed meanwhile": (
+        with_faults(busy(), Fault("f7", "move-replica", ("n2",), "", 5, 5, 20 * 10**9, 20 * 10**9, True)),
+        None,
+        {},
     ),
 }
 """A configuration, the contract that is asked for with it, and what is not as usual."""
