@@ -251,10 +251,10 @@ class Contract:
             case Promise.ALWAYS | Promise.NO_ABORTED_READS:
                 return Rule(_forbidden("no configuration allows it"))
             case Promise.INTACT_FILES:
-                return Rule(_forbidden("no configuration allows it"), Excuses.of(self._damages(place)))
+                return Rule(_forbidden("no configuration allows it"), Excuses.of(self._changed_files(place)))
             case Promise.ONE_LOG_DIR:
                 why = "a move to another log directory that a fault interrupts may leave the log in both"
-                moves = {why: self._grounds.interrupted_moves(), **self._damages(place)}
+                moves = {why: self._grounds.interrupted_moves(), **self._changed_files(place)}
                 return Rule(_forbidden("no configuration allows it"), Excuses.of(moves))
             case Promise.LIVENESS:
                 return self._lively(of, place)
@@ -343,6 +343,10 @@ class Contract:
         return f"{leaders.first.leader} led {name} all the time"
 
     def _damages(self, place: Place | None) -> dict[str, list[Excuse]]:
+        why = "the remote tier has lost what it said that it had stored, and no replica keeps that"
+        return {**self._changed_files(place), why: self._grounds.losses_of_tier(place)}
+
+    def _changed_files(self, place: Place | None) -> dict[str, list[Excuse]]:
         why = "a fault changed bytes of the partition's files, and replicas do not promise to notice"
         return {why: self._grounds.damages(place)}
 

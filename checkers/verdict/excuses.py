@@ -22,6 +22,7 @@ from wrackline.checkers.inputs.runs import Place, Run
 from wrackline.checkers.inputs.table import NEVER, NONE, Ints
 from wrackline.checkers.verdict.leadership import EFFECT_NS, ENDING, Change, Leaders, Leadership
 from wrackline.checkers.verdict.lossy_shutdowns import (
+    TIER,
     LossyShutdown,
     changed_in_place,
     lossy_shutdowns,
@@ -252,7 +253,7 @@ class Grounds:
         result = []
         for fault in self.run.faults:
             hosts = changed_in_place(self.run, place, [fault])
-            if hosts:
+            if hosts and fault.name != TIER:
                 at = fault.struck_ns
                 result.append(
                     Excuse(
@@ -262,6 +263,18 @@ class Grounds:
                     )
                 )
         return result
+
+    def losses_of_tier(self, place: Place | None) -> list[Excuse]:
+        """Faults by which the remote tier lost segments of the partition."""
+        return [
+            Excuse(
+                fault.struck_ns,
+                NEVER,
+                f"fault {fault.id} ({fault.title}) at {seconds(fault.struck_ns)}: {fault.proof}",
+            )
+            for fault in self.run.faults
+            if fault.name == TIER and changed_in_place(self.run, place, [fault])
+        ]
 
     def _change(self, place: Place, one: Change) -> Excuse:
         text = f"{_change(place, one)} at {seconds(one.at_ns)}"

@@ -12,6 +12,8 @@ from wrackline.checkers.verdict.wording import partition_name, seconds
 
 TAKE_BYTES = ("power", "drop-page-cache", "read-only", "bit-flip", "truncate", "roll-back")
 """How the names of faults begin that take bytes from a disk."""
+TIER = "tier"
+"""The fault of the remote tier: what that loses, no host loses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
     """Returns the lossy shutdowns of hosts that held a replica of the partition then, in order of time."""
     result = []
     for fault in run.faults:
+        if fault.name == TIER:
+            continue
         replicas = _replicas_at(run, place, fault.struck_ns)
         for host, known in _lossy_hosts(fault):
             if replicas and host not in replicas:

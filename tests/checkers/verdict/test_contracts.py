@@ -242,6 +242,23 @@ TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
 """A configuration, the contract that is asked for with it, and what is not as usual."""
 
 
+def test_what_the_remote_tier_has_lost_no_replica_has_and_none_differs_for_it() -> None:
+    of = run()
+    lost = damaged("n1", 10, {"tier/log-0/00.log": 90})
+    lost.damaged |= {"n2": lost.damaged["n1"], "n3": lost.damaged["n1"]}
+    lost.name, lost.proof = "tier", "the tier, not Kafka, has lost log-0 0 to 9"
+    lost.lossy = ("n1", "n2", "n3")
+    of.faults = [lost]
+    assert not lossy_shutdowns(of, PLACE), "no host lost anything"
+    contract = contract_of(of)
+    ruling = contract.ruling("lost-write", PLACE)
+    assert ruling.meaning is A
+    assert "the remote tier has lost" in ruling.text
+    assert ruling.text.endswith("the tier, not Kafka, has lost log-0 0 to 9")
+    assert meaning(contract, "replica-divergence") is V
+    assert contract.ruling("lost-write", (TOPIC, 1)).meaning is V
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_meaning_of_every_anomaly(name: str) -> None:
     """An anomaly that is not in the table means what the others mean that break the same promise."""

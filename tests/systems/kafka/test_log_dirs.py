@@ -65,6 +65,7 @@ def test_a_replica_is_read_from_whatever_log_directory_it_lies_in(topic: KafkaSy
         writer.join()
     after = topic.replica_log(node, TOPIC.name, 0)
     assert after.problem is None
+    assert after.log_dirs == ()
     assert after.leo > before.leo, "it was written to meanwhile"
     assert after.records[: len(before.records)] == before.records
     again = topic.scan_again(node, TOPIC.name, 0)
@@ -73,9 +74,10 @@ def test_a_replica_is_read_from_whatever_log_directory_it_lies_in(topic: KafkaSy
     remote = topic.fleet.remote(node.host)
     remote.run(f"cp -r {away}/{TOPIC.name}-0 {home}/{TOPIC.name}-0")
     try:
-        problem = topic.replica_log(node, TOPIC.name, 0).problem
-        assert problem is not None
-        assert problem.startswith("moves-0 lies in /data")
+        doubled = topic.replica_log(node, TOPIC.name, 0)
+        assert doubled.problem is not None
+        assert doubled.problem.startswith("moves-0 lies in /data")
+        assert set(doubled.log_dirs) == {home, away}
     finally:
         remote.run(f"rm -r {home}/{TOPIC.name}-0")
     with pytest.raises(DeployError, match="moves-0 cannot move to /nowhere: log_dir_not_found"):
