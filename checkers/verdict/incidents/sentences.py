@@ -19,6 +19,10 @@ from wrackline.history.wording import plural
 MOST_CHANGES: Final = 3
 
 
+DIFFERENT: Final = ("lost-on-replica", "replica-divergence")
+"""What replicas hold differs, though it must not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gone:
     """Records that are gone. ``what``: the main clause, ``8 acknowledged records of log-0 (offsets 3,309 to
@@ -47,8 +51,8 @@ def headline(incident: Joined, meaning: Meaning, change: Change | None) -> str:
     parts = [part for part in incident.parts if part.meaning is meaning]
     if any(part.anomaly.is_loss for part in parts):
         return _as_found([part for part in parts if part.anomaly.is_loss])
-    if on_replicas := [part for part in parts if part.anomaly.rests_on_replicas]:
-        return _on_replicas(on_replicas)
+    if differing := [part for part in parts if part.anomaly.name in DIFFERENT]:
+        return _on_replicas(differing)
     return _as_found(parts)
 
 

@@ -107,6 +107,7 @@ CASES = {
     "stale before": Case("p: a@0 | p: b@1 | e: end 1 | r: d@1 | final a@0 d@1^1", (BEFORE, (6.5, 2, 1))),
     "holes": Case(HOLES, (BEFORE, (8.5, 2, 1))),
     "holes, and nobody knows": Case(HOLES),
+    "two log directories": Case("p: a@0 | final a@0 | n1 holds a@0 twice"),
     "two partitions": Case("p: a@0 | p: b@1/0 | final | final 1/"),
     "two partitions at once": Case(
         "p: a@0 | p: b@1/0 | final | final 1/", (BEFORE, (4.5, 2, 1)), partitions=2
@@ -162,6 +163,8 @@ def sentences(verdict: Mapping[str, Any]) -> list[str]:
 
 
 TOLD = {
+    # The replica's own log is whole, so nothing differs.
+    "two log directories": ["n1 has log-0 in 2 of its log directories: /data/broker and /data2/broker"],
     "polled": [f"{GONE} (offsets 1 to 2) are gone since n2 became leader at 6.9 s"],
     # What one change took is one incident, though two leaders had appended it, and whatever lies between.
     "two epochs": [f"{GONE} (offsets 1 to 2) are gone since n1 became leader at 6.5 s"],
