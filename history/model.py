@@ -53,7 +53,8 @@ drain       final read by a fresh consumer, chunk by chunk, one operation a chun
             log start, ``high_watermark`` = end offset told after healing; ``extra`` = {"positions": {"p":
             next offset}, "asked": it asked for that end itself, "states": of each record, the state that
             an application gave it}, "complete" on the last: it reached the
-            end, which had been asked for again, and nothing was behind it
+            end, which had been asked for again, and nothing was behind it; "unreadable" with that:
+            [[first, last], ...] offsets that nobody could be given, while those behind them could
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"},
             in the last one "epochs" too: [leader epoch, first offset] of its own file of them; "log_dirs":

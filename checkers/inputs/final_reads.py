@@ -36,6 +36,8 @@ class FinalRead:
     """Nobody made one: it is what polls together gave, and nothing is known of offsets from ``end`` on."""
     unseen: int = 0
     """Of a derived one: records that were acknowledged where nobody read."""
+    unreadable: Sequence[tuple[int, int]] = ()
+    """First and last of offsets that nobody could be given, while those behind them could."""
     late_ns: int | None = None
     """When a client learnt of this partition last, if that was after the final read had begun."""
     began: int | None = None
@@ -104,6 +106,7 @@ class FinalRead:
             self.first_shown.setdefault(self.end, since[0])
         if row["extra"].get("complete") is True:
             self.complete = self.end >= 0
+            self.unreadable = tuple((int(a), int(b)) for a, b in row["extra"].get("unreadable", ()))
         self.derived = self.derived or derived
         self.unseen = int(row["extra"].get("unseen", self.unseen))
 

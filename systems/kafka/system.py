@@ -67,7 +67,6 @@ from wrackline.systems.kafka.tier import (
     Tier,
     compiled,
     credentials,
-    credentials_file,
     traffic_of,
 )
 from wrackline.systems.kafka.tier import properties as tier_properties
@@ -177,15 +176,18 @@ class KafkaSystem(KafkaNodes):
         if self._tier is not None:
             compiled(self._kafka(self.version), self._tier)
         super().install()
-        if self._tier is not None and self._tier.kind == "s3":
-            [first, *_] = self.brokers
-            keys = "\n".join(credentials()).encode()
-            self.fleet.remote(first.host).put(keys, credentials_file(str(first.host.shared)), mode=0o600)
 
     def _bring(self, node: Node) -> None:
         super()._bring(node)
         if self._security.tls and node.is_broker:
             self._listeners.bring(node)
+        if self._tier is not None and self._tier.kind == "s3":
+            keys = "\n".join(credentials()).encode()
+            self.fleet.remote(node.host).put(keys, self._credentials_path(node), mode=0o600)
+
+    def _credentials_path(self, node: Node) -> str:
+        """Of the tier's. It is not among the files that are kept of a run."""
+        return f"{self._config_path(node)}.credentials"
 
     @cached_property
     def _listeners(self) -> Listeners:
@@ -236,9 +238,9 @@ class KafkaSystem(KafkaNodes):
         if self._tier is not None:  # controllers look at topics' settings by it
             classes = compiled(self._kafka(version), self._tier)
             shared, brokers = str(node.host.shared), len(self.brokers)
-            listener, cluster_id = self._security.listener, self._cluster_id
+            listener, keys = self._security.listener, self._credentials_path(node)
             config = {
-                **tier_properties(self._tier, classes, shared, listener, brokers, cluster_id),
+                **tier_properties(self._tier, classes, shared, listener, brokers, self._cluster_id, keys),
                 **config,
             }
         return text(

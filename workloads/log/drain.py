@@ -3,6 +3,9 @@
 It is evidence of loss only when it reached the end offset that the leader reported after healing and nothing
 was behind that, so its last row says whether it did (``extra.complete``). The end is asked for twice: where
 that lies below what the read has been given by then, it is the end that is wrong.
+
+Offsets that cannot be read while those behind them can are passed over, and named (``extra.unreadable``): to
+consumers they are gone.
 """
 
 from __future__ import annotations
@@ -21,6 +24,10 @@ from wrackline.workloads.log.processes import Context, Place, close_in_backgroun
 CHUNK_RECORDS = 2_000
 CHUNK_S = 2.0
 """A chunk that brings nothing for so long fails, and the next begins with a fresh consumer."""
+UNREADABLE_S = 30.0
+"""So long a read must fail at one offset, before it is tried behind that."""
+STEP = 32
+"""Tries behind an unreadable offset are so far apart at most."""
 QUIET_S = 1.0
 """Behind the end that was told nothing must come for so long. A broker with its records in a storage that
 others share may give records for minutes that its end offset does not reach."""
@@ -81,13 +88,18 @@ class _Drain:
         self.low = self.high = self.position = -1
         self.records = 0
         self.offsets = Offsets()
+        self.unreadable: list[tuple[int, int]] = []
         self.assigned = False
         self.problem: str | None = None
 
     def run(self) -> Drained:
-        complete = False
+        complete, position, since = False, -1, time.monotonic()
         while not complete and time.monotonic() < self.deadline:
             complete = self._attempt()
+            if self.position != position:
+                position, since = self.position, time.monotonic()
+            elif 0 <= self.position < self.high and time.monotonic() - since > UNREADABLE_S:
+                self._pass_over()
         problem = None if complete else self.problem or "no time was left"
         return Drained(
             self.topic, self.partition, self.low, self.high, self.records, complete, problem, self.offsets
@@ -109,6 +121,35 @@ class _Drain:
         finally:
             close_in_background(client)
             self.process += self.context.stride
+
+    def _pass_over(self) -> None:
+        """Goes on behind offsets that cannot be read, if what is behind them can, and they still cannot."""
+        bad, good, step = self.position, -1, 1
+        while good < 0 and bad + step < self.high and time.monotonic() < self.deadline:
+            if self._is_readable(bad + step):
+                good = bad + step
+            else:
+                bad, step = bad + step, min(2 * step, STEP)
+        while good >= 0 and good - bad > 1:
+            middle = (bad + good) // 2
+            bad, good = (bad, middle) if self._is_readable(middle) else (middle, good)
+        if good >= 0 and not self._is_readable(self.position):
+            self.unreadable.append((self.position, good - 1))
+            self.position = good
+
+    def _is_readable(self, offset: int) -> bool:
+        """Tells whether a consumer of its own is given anything from an offset on."""
+        client = self.context.library.consumer(self.context.bootstrap, self.context.spec)
+        try:
+            client.assign(self.topic, {self.partition: offset})
+            until = time.monotonic() + CHUNK_S
+            while time.monotonic() < until:
+                polled = client.poll(1, 0.2)
+                if polled.records or polled.error:
+                    return bool(polled.records)
+            return False
+        finally:
+            close_in_background(client)
 
     def _operation(self, client: Consumer) -> bool:
         """One chunk: up to CHUNK_RECORDS records. True when the log is read whole.
@@ -147,6 +188,7 @@ class _Drain:
         extra: dict[str, Any] = {"positions": {str(self.partition): self.position}}
         extra |= {"asked": True} if asked else {}
         extra |= {"complete": True} if complete else {}
+        extra |= {"unreadable": self.unreadable} if complete and self.unreadable else {}
         extra |= {"corrupt": corrupt} if corrupt else {}
         extra |= self.context.states(got.records, records)
         self._record(Type.OK, records=records, extra=extra, latency_ns=time.monotonic_ns() - begin)

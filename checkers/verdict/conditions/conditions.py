@@ -163,7 +163,17 @@ def _final_read(run: Run, _: Figures) -> Met:
     if not run.places:
         short = ["no topic is on record"]
     every = f"{len(run.places)} of {len(run.places)} partitions were read to their end offsets"
-    return not short, "; ".join(short) or every
+    passed_over = [
+        f"; nobody could be given {_spelt(final.unreadable)} of {partition_name(place)}"
+        for place, final in sorted(run.final.items())
+        if final.unreadable
+    ]
+    return not short, ("; ".join(short) or every) + "".join(passed_over)
+
+
+def _spelt(ranges: Sequence[tuple[int, int]]) -> str:
+    """``offsets 3 to 6, 15 to 16``"""
+    return f"offsets {', '.join(f'{first:,} to {last:,}' for first, last in ranges)}"
 
 
 def _replicas_read(run: Run, _: Figures) -> Met:

@@ -45,7 +45,6 @@ _CLIENT = (
 )
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 """Variables of this machine's environment that have the credentials of a tier in S3."""
-_CREDENTIALS = "credentials"
 
 
 JOURNAL = "journal"
@@ -96,16 +95,11 @@ def credentials(environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
     return environment[KEYS[0]], environment[KEYS[1]]
 
 
-def credentials_file(shared: str) -> str:
-    """Returns the path of the file from which brokers read them: results have none of it."""
-    return f"{shared}/{FOLDER}/{_CREDENTIALS}"
-
-
 def properties(
-    tier: Tier, classes: Path, shared: str, listener: str, brokers: int, cluster_id: str
+    tier: Tier, classes: Path, shared: str, listener: str, brokers: int, cluster_id: str, credentials: str
 ) -> dict[str, str]:
-    """Returns the settings of every node. ``classes``: of `compiled`. ``shared``: the hosts' shared
-    folder."""
+    """Returns the settings of a node. ``classes``: of `compiled`. ``shared``: the hosts' shared folder.
+    ``credentials``: a file of the node's with those for S3."""
     every_ms = str(round(tier.interval_s * 1000))
     rlmm = "rlmm.config.remote.log.metadata"
     return {
@@ -113,7 +107,7 @@ def properties(
         "remote.log.storage.manager.class.name": _MAIN,
         "remote.log.storage.manager.class.path": f"{classes}{os.sep}{os.pathsep}{classes}{os.sep}*",
         "rsm.config.dir": f"{shared}/{FOLDER}",
-        **_store(tier, shared, cluster_id),
+        **_store(tier, cluster_id, credentials),
         "remote.log.metadata.manager.listener.name": listener,
         f"{rlmm}.topic.replication.factor": str(min(3, brokers)),
         f"{rlmm}.topic.min.isr": str(min(2, brokers)),
@@ -126,7 +120,7 @@ def properties(
     }
 
 
-def _store(tier: Tier, shared: str, cluster_id: str) -> dict[str, str]:
+def _store(tier: Tier, cluster_id: str, credentials: str) -> dict[str, str]:
     """Returns the settings of the store. In a bucket each cluster has a prefix of its own."""
     if tier.kind == "folder":
         return {"rsm.config.store": "wrackline.FolderStore"}
@@ -136,7 +130,7 @@ def _store(tier: Tier, shared: str, cluster_id: str) -> dict[str, str]:
         "rsm.config.s3.bucket": tier.bucket,
         "rsm.config.s3.region": tier.region,
         "rsm.config.s3.prefix": cluster_id,
-        "rsm.config.s3.credentials": credentials_file(shared),
+        "rsm.config.s3.credentials": credentials,
     }
 
 
