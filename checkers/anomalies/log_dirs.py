@@ -19,14 +19,14 @@ _COLUMNS = ("index", "node", "topic", "partition", "extra")
 
 def find(batches: Iterable[pa.RecordBatch], about: AboutRun) -> Iterator[Finding]:
     """Goes through the replicas' own logs of one run; each has its log directories in all its rows."""
-    known = set()
+    replicas = set()
     for batch in batches:
         for row in batch.select(_COLUMNS).to_pylist():
             log_dirs = orjson.loads(row["extra"] or b"{}").get("log_dirs", ())
             log = about.logs.get((row["topic"], row["partition"]))
-            if len(log_dirs) < 2 or log is None or (row["node"], log.number) in known:
+            if len(log_dirs) < 2 or log is None or (row["node"], log.number) in replicas:
                 continue
-            known.add((row["node"], log.number))
+            replicas.add((row["node"], log.number))
             yield Finding(
                 anomaly="duplicate-log",
                 log=log,

@@ -168,7 +168,7 @@ def test_what_findings_rest_on_is_what_the_page_says() -> None:
 
     by_final_read = named(r"rest on the final read alone \(([^)]*)\) are no evidence")
     assert by_final_read == {one.name for one in checks() if one.rests_on_final_read}
-    by_replicas = named(r"no replica was, and (\S+ and \S+) are `n/a`")
+    by_replicas = named(r"no replica was, and (\S+, \S+ and \S+) are `n/a`")
     assert by_replicas == {one.name for one in checks() if one.rests_on_replicas}
 
 
