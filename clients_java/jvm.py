@@ -157,13 +157,13 @@ class Kafka:
         machine that is too short, and says nothing of the settings: it is made again.
         """
         self.enter()
-        for left in reversed(range(MADE_TRIES)):
+        for tries in reversed(range(MADE_TRIES)):
             try:
                 return self.named(f"{_CLIENTS}.{kind}")(self.map(config), *extra)
             except self.jpype.JException as error:
                 thrown = self.thrown(error)
                 cause = thrown if thrown.cause is None else thrown.cause
-                if not left or "TimeoutException" not in cause.kinds:
+                if not tries or "TimeoutException" not in cause.kinds:
                     raise RefusedSetting(" ".join(cause.said.split())) from error
                 log.debug("%s is made again: %s", kind, cause.said)
         raise AssertionError("the last try returns or raises")

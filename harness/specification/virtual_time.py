@@ -56,11 +56,11 @@ def refusals(spec: Sections) -> Iterator[str]:
         )
     if spec.topics:
         yield "topics: virtual time has one topic: give it as topic"
-    known = WORKLOADS.get(spec.workload.name)
-    if known is None:
+    keys = WORKLOADS.get(spec.workload.name)
+    if keys is None:
         yield f"workload.name {spec.workload.name}: virtual time has {', '.join(WORKLOADS)}"
         return
-    for key in sorted(_written(spec.workload) - known):
+    for key in sorted(_changed_keys(spec.workload) - keys):
         yield f"workload.{key}: virtual time has no such setting: leave it out"
     if racks := getattr(spec.system, "racks", None):
         yield f"system.racks: virtual time has no racks: leave out {', '.join(racks)}"
@@ -90,13 +90,13 @@ def as_happened(fault: FaultSpec, targets: tuple[str, ...]) -> Happened:
 _NOT_HOW = ("fault", "target")
 
 
-def _written(model: BaseModel) -> set[str]:
+def _changed_keys(model: BaseModel) -> set[str]:
     """Returns the keys whose values are not those by default, as paths."""
     result: set[str] = set()
     for name, field in type(model).model_fields.items():
         value, usual = getattr(model, name), field.get_default(call_default_factory=True)
         if isinstance(value, BaseModel):
-            result |= {f"{name}.{inner}" for inner in _written(value)}
+            result |= {f"{name}.{inner}" for inner in _changed_keys(value)}
         elif value != usual:
             result.add(name)
     return result

@@ -108,10 +108,10 @@ def late_fetches(ground: Ground) -> None:
         return
     follower = ground.draw.choice(ground.followers())
     state = replica.leading.followers[follower]
-    known_as = ground.world.image.brokers[follower].epoch
+    follower_epoch = ground.world.image.brokers[follower].epoch
     ground.must(
         f"node {leader} to know how far node {follower} is",
-        lambda: (state.leo, state.broker_epoch) == (replica.log.leo, known_as),
+        lambda: (state.leo, state.broker_epoch) == (replica.log.leo, follower_epoch),
         2 * ground.fetch_ms + SLACK_MS,
     )
     before = state.leo, state.broker_epoch, replica.high_watermark, replica.leading.isr

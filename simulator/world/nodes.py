@@ -235,8 +235,8 @@ _OF_EACH_NODE = frozenset(each.name for each in fields(NodeConfig)) - {
 
 def knows_setting(name: str) -> bool:
     """Tells whether nodes of the world have this setting."""
-    known = {each.name for config in (BrokerConfig, ControllerConfig) for each in fields(config)}
-    return name in known - _OF_EACH_NODE
+    names = {each.name for config in (BrokerConfig, ControllerConfig) for each in fields(config)}
+    return name in names - _OF_EACH_NODE
 
 
 Settings = tuple[tuple[str, Any], ...]

@@ -38,7 +38,7 @@ WORDS: dict[str, tuple[int, str]] = {
     "ours": (40, "own"),
     "packed": (38, "compressed"),
     "said": (237, "output"),
-    "seen": (225, "observed"),
+    "seen": (224, "observed"),
     "shown": (126, "displayed"),
     "somebody": (0, "any"),
     "tales": (0, "catalogue"),

@@ -109,11 +109,11 @@ class PlannedFaults:
 
     def _inject(self, planned: PlannedFault, hosts: tuple[str, ...]) -> tuple[Fault, Begun] | None:
         """Does what the fault is in virtual time, to every target. None: nothing could be done."""
-        run, as_asked = self._run, as_happened(planned.spec, hosts)
+        run, as_record = self._run, as_happened(planned.spec, hosts)
         number = int(planned.id.removeprefix("f"))
         servers = [server.id for server in run.world.servers()]
         parts: list[tuple[Kind, Begun]] = []
-        for kind, nodes in in_virtual_time(as_asked, servers):
+        for kind, nodes in in_virtual_time(as_record, servers):
             partitions = range(run.setup.partitions) if not nodes else (0,)
             for partition in partitions:
                 fault = Fault(number, kind, 0.0, 0.0, "any", partition, number, on=nodes)
@@ -123,7 +123,7 @@ class PlannedFaults:
                     parts.append((kind, begun))
         if not parts:
             return None
-        self._here[number] = _InForce(planned, hosts, dict(as_asked.how))
+        self._here[number] = _InForce(planned, hosts, dict(as_record.how))
         duration_ms = planned.duration_s * 1000
         fault = Fault(number, parts[0][0], run.world.now_ms, duration_ms, "any", 0, number)
         return fault, _together([begun for _, begun in parts])
