@@ -70,6 +70,12 @@ def damaged(of: Run, at_s: float) -> None:
     of.faults[-1].damaged = {"n2": {"log-0/0.log": 1}}
 
 
+def moved(of: Run, at_s: float) -> None:
+    """A node was killed while it moved replicas to another log directory."""
+    struck(of, at_s, "move-replica", "n2")
+    struck(of, at_s, "kill", "n2")
+
+
 def absent(of: Run, at_s: float) -> None:
     """A look found a replica out of the ISR, and its node down."""
     at_ns = int(at_s * SECOND)
@@ -88,11 +94,12 @@ REASONS: dict[str, Callable[[Run, float], None]] = {
     "a follower lost bytes": lambda of, at_s: lost(of, at_s, "n2"),
     "two lost bytes": lambda of, at_s: lost(of, at_s, "n2", "n3"),
     "changed files": damaged,
+    "a kill during a move": moved,
     "a node was down": absent,
 }
 FAULTS = {
     *("kill", "kill of all", "the leader lost bytes", "a follower lost bytes"),
-    *("two lost bytes", "changed files"),
+    *("two lost bytes", "changed files", "a kill during a move"),
 }
 ELECTIONS = {"another leader", "unclean election"}
 WITHIN = {"two lost bytes", "changed files"}
@@ -138,6 +145,7 @@ ALLOWANCES = [
     Allowance("duplicate", {"idempotence": True}, set(), needs_leader=False),
     Allowance("precommitted-read", {"isolation": "read_committed"}, set(), needs_leader=False),
     Allowance("lost-on-replica", {}, {"changed files"}, open=True, needs_leader=False),
+    Allowance("duplicate-log", {}, {"changed files", "a kill during a move"}, open=True, needs_leader=False),
     Allowance("lost-deletion", {}, {"kill of all", "changed files"}, open=True, needs_leader=False),
     Allowance("lost-deletion", UNCLEAN, {"kill of all", "unclean election", "changed files"}, open=True),
     Allowance("phantom", {}, set(), needs_leader=False),
@@ -190,7 +198,8 @@ def test_a_reason_excuses_what_it_explains_and_nothing_else(one: Allowance, reas
 def test_what_was_over_before_excuses_nothing(one: Allowance, reason: str) -> None:
     of = run(**one.changes)
     REASONS[reason](of, BEFORE)
-    stays = reason == "changed files" and reason in one.by and one.anomaly != "duplicate"
+    lasts = reason == "changed files" or one.anomaly == "duplicate-log"
+    stays = lasts and reason in one.by and one.anomaly != "duplicate"
     found = ruled(of, one)
     assert found.meaning is (A if stays else V), "changed bytes stay changed"
     assert reason not in one.by or stays or found.because.startswith("at another time ")
