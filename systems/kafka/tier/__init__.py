@@ -158,7 +158,8 @@ def _client(store: Store, say: Callable[[str], None]) -> Sequence[Path]:
                     (Path(scratch) / "jars").rename(folder)
             except (MavenFailed, OSError) as error:
                 raise DeployError(f"control node: the client of S3: {error}") from error
-    return sorted(folder.glob("*.jar"))
+    # The broker's own; a class path with another beside it ends the broker (a loader constraint is broken).
+    return sorted(jar for jar in folder.glob("*.jar") if not jar.name.startswith("slf4j-"))
 
 
 def compiled(release: Release, tier: Tier, say: Callable[[str], None] = lambda _line: None) -> Path:
@@ -166,7 +167,8 @@ def compiled(release: Release, tier: Tier, say: Callable[[str], None] = lambda _
     was not. Raises DeployError."""
     names = (*_SOURCES, _S3_SOURCE) if tier.kind == "s3" else _SOURCES
     sources = [HERE / name for name in names]
-    mark = hashlib.sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()[:12]
+    made_of = b"".join(one.read_bytes() for one in (*sources, Path(__file__)))
+    mark = hashlib.sha256(made_of).hexdigest()[:12]
     folder = release.folder / "tier" / mark
     if folder.is_dir():
         return folder

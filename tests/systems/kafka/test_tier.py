@@ -52,8 +52,9 @@ def test_the_plug_in_compiles_against_the_newest_version_once() -> None:
 
 def tried(tier: Tier, scratch: Path, store: str, **settings: object) -> str:
     """What `StoreTrial.java` says of a store."""
-    classes = compiled(installed(NEWEST), tier)
-    classpath = f"{scratch}{os.pathsep}{classes}{os.pathsep}{classes}/*"
+    release = installed(NEWEST)
+    classes = compiled(release, tier)
+    classpath = os.pathsep.join([str(scratch), str(classes), f"{classes}/*", release.classpath])
     subprocess.run(["javac", "-d", scratch, "-cp", classpath, TRIAL], check=True, timeout=300)
     words = [f"{name.replace('_', '.')}={value}" for name, value in settings.items()]
     command = ["java", "-cp", classpath, "wrackline.StoreTrial", f"wrackline.{store}", *words]
