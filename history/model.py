@@ -128,6 +128,9 @@ So that the judge knows whether the run went as it was meant to:
 
 ===========  =========================================================================================
 planned      a guided schedule chose its steps: extra {"schedule", "faults": {"g1": "partition", ...}}
+follow       what follows the cluster's state (``nemesis.follow``): extra {"phase": "drawn", and the episode;
+             "seen", a state for the first time; "reached" or "missed", a pair of state and fault; "coverage",
+             at the end: "states", "pairs", "missed", each {name: how often}}
 stopped      the clients were told to end, before anything was read back: extra
              {"stuck": names of those that did not; of clients in a rack "followers": how many records
              followers gave, by partition}
@@ -168,6 +171,8 @@ LIVENESS = "liveness"
 PARTITION, UNCLEAN_RECOVERY, CHRONICLE = "partition", "unclean-recovery", "chronicle"
 QUORUM_LOG = "quorum-log"
 """``f`` of the runner's rows about what the system wrote down of its topic."""
+FOLLOW = "follow"
+"""``f`` of the runner's rows about faults that follow the cluster's state."""
 ASKER = 1 << 20
 """The process of the questions that a guided schedule asks; those of a workload do not come so far."""
 DIED = "died"
@@ -300,6 +305,8 @@ class PlanInfo:
     """Id of each timed fault -> its name."""
     guided: str = ""
     """The guided schedule, if there is one: its faults are named by the row ``planned``."""
+    follows: bool = False
+    """Whether faults follow the cluster's state: which, the rows ``follow`` tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import threading
 import time
@@ -14,8 +15,13 @@ from functools import partial
 from typing import Any
 
 from wrackline.fleets.base import Fleet
-from wrackline.history.model import CONTROL, Event, Type
+from wrackline.history.model import CONTROL, FOLLOW, Event, Type
+from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Fault
+from wrackline.nemesis.follow.draw import Draw
+from wrackline.nemesis.follow.lane import Lane
+from wrackline.nemesis.follow.looks import Deeds, Looks
+from wrackline.nemesis.follow.states import Occurrence
 from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.conditions import POLL_S, until_it_holds, until_it_is_more
@@ -40,7 +46,7 @@ from wrackline.nemesis.guided.steps import (
 from wrackline.nemesis.heal import Healer, NemesisError
 from wrackline.nemesis.inject import Injection, injected, look_again
 from wrackline.nemesis.schedule import Plan, PlannedFault
-from wrackline.nemesis.spec import GuidedSpec
+from wrackline.nemesis.spec import FollowSpec, GuidedSpec
 from wrackline.nemesis.stage import Canaries, Hold, Recording, Stage
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
@@ -58,6 +64,9 @@ from wrackline.systems.base import ClusterState, Coordinated, DeployError, Inter
 RESOLVE_TIMEOUT_S = 5.0
 LOOK_S = 0.5
 """How often somebody looks who leads, where a target is the leader before."""
+
+UNCLEAN = ("kill", "power-cut")
+"""Faults after which a node starts without having been stopped."""
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +100,10 @@ class Nemesis:
         """Internal topics that the cluster describes beside the run's."""
         self._leaders = Leaders()
         self._last: tuple[str, ...] = ()
+        self._names = {fault.id: fault.spec.fault for fault in plan.faults}
+        """Id of each fault that has a time, or that a state has drawn -> its name."""
+        self._unclean: set[int] = set()
+        """Nodes that were killed or lost their power, and have not registered since."""
         self._asked: list[asyncio.Future[None]] = []
         """Questions of a guided schedule that are under way."""
         self._stage = Stage(fleet, system, recorder, topics, canaries)
@@ -164,7 +177,11 @@ class Nemesis:
     def _work(self) -> list[Coroutine[Any, Any, None]]:
         """When all of it is done the plan is through."""
         work = [self._timed(fault) for fault in self._plan.faults]
-        return work if self._plan.guided is None else [*work, self._guided(self._plan.guided)]
+        if self._plan.guided is not None:
+            work.append(self._guided(self._plan.guided))
+        if self._plan.follow is not None:
+            work.append(self._follow(self._plan.follow))
+        return work
 
     async def _until(self, at_s: float) -> bool:
         """Sleep until that time of the plan; True when the run is being stopped instead."""
@@ -290,6 +307,77 @@ class Nemesis:
         proof = {"proved": False, "proof": "it was never in force", "error": why, "lost": {}, "lossy": []}
         self._stage.record(fault, begun)
         self._stage.record(fault, {**begun, "phase": "ended", **proof})
+
+    # --- what follows the state ---------------------------------------------------------------------------
+
+    async def _follow(self, spec: FollowSpec) -> None:
+        if await self._until(spec.start_s):
+            return
+        draw, ids = Draw(spec, self._plan.seed), itertools.count(1)
+
+        def new(one: Occurrence) -> None:
+            draw.coverage.states[one.state] += 1
+            if one.state == "unclean-start":
+                self._unclean.difference_update(one.nodes)
+            if draw.coverage.states[one.state] == 1:
+                self.note({"phase": "seen", "state": one.state, "nodes": list(one.nodes)})
+
+        looks = Looks(self._describe, self._deeds, spec.states, self._topics, new)
+        ends_at = self._begin + self._plan.duration_s - spec.tail_s
+        looking = asyncio.ensure_future(looks.run())
+        try:
+            await looks.next(RESOLVE_TIMEOUT_S)
+            lanes = [Lane(spec, draw, looks, self, ids, ends_at) for _ in range(spec.lanes)]
+            await asyncio.gather(*(lane.run() for lane in lanes))
+            if looking.done():
+                looking.result()  # raises what went wrong
+        finally:
+            looking.cancel()
+            self.note({"phase": "coverage", **draw.coverage.to_dict()})
+
+    def _deeds(self) -> Deeds:
+        live = self._stage.restorer.live
+        return Deeds([name for id_, name in self._names.items() if id_ in live], frozenset(self._unclean))
+
+    async def begin(self, fault_id: str, fault: FaultSpec, about: Occurrence, pick: int) -> _Live | None:
+        """Injects a fault that follows a state (nemesis.follow.lane): None where nobody can be hit now, or it
+        failed, which is recorded as not proved."""
+        built, name = fault.build(), fault.fault
+        if name == "messages" and name in self._deeds().in_force:
+            return None  # a host has one such fault at a time
+        state = await self._describe()
+        now = Situation(
+            self._system.nodes,
+            state,
+            held=self._stage.held if built.holds_node or name == "messages" else {},
+            topics=self._topics,
+            idle=self._stage.idle,
+            place=about.place,
+            subject=about.nodes,
+        )
+        try:
+            hosts = resolve(fault.target, now, pick)
+        except TargetError as nobody:
+            log.info("%s %s after %s: %s", name, fault.target, about.state, nobody)
+            return None
+        self._names[fault_id], self._last = name, hosts
+        if name in UNCLEAN:
+            self._unclean |= {node.node_id for node in self._system.nodes if node.host.name in hosts}
+        role = f"{fault.target}, {about.state}" if about.state else f"{fault.target}, to begin with"
+        context = injected(self._stage, built, fault_id=fault_id, hosts=hosts, role=role)
+        live = await _Live.begin(context)
+        if live.injection.failure:
+            await live.end()
+            return None
+        return live
+
+    async def pause(self, seconds: float) -> bool:
+        """Sleeps; True when the run is being stopped instead."""
+        return await self._pause(seconds)
+
+    def note(self, extra: Mapping[str, Any]) -> None:
+        """Writes a row about what is followed."""
+        self._recorder.record(Event(process=CONTROL, type=Type.INFO, f=FOLLOW, extra=dict(extra)))
 
     # --- guided schedules ---------------------------------------------------------------------------------
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.spec import FAULT, GuidedSpec, NemesisSpec, QuietSpec, RandomSpec, SpecError
+from wrackline.nemesis.spec import (
+    FAULT,
+    FollowSpec,
+    GuidedSpec,
+    NemesisSpec,
+    QuietSpec,
+    RandomSpec,
+    SpecError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,7 @@ class Plan:
     duration_s: float
     faults: tuple[PlannedFault, ...] = ()
     guided: GuidedSpec | None = None
+    follow: FollowSpec | None = None
 
     @property
     def ends_s(self) -> float:
@@ -50,6 +59,7 @@ class Plan:
                 for fault in self.faults
             ],
             "guided": None if self.guided is None else self.guided.model_dump(mode="json"),
+            **({} if self.follow is None else {"follow": self.follow.model_dump(mode="json")}),
         }
 
     @classmethod
@@ -70,6 +80,7 @@ class Plan:
                     for one in given["faults"]
                 ),
                 guided=None if given["guided"] is None else GuidedSpec.model_validate(given["guided"]),
+                follow=None if given.get("follow") is None else FollowSpec.model_validate(given["follow"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SpecError(f"not a nemesis plan: {error}") from error
@@ -106,7 +117,7 @@ def plan(spec: NemesisSpec, seed: int, duration_s: float) -> Plan:
         PlannedFault(f"f{number}", at_s, lasts_s, fault, chance.getrandbits(32))
         for number, (at_s, lasts_s, fault) in enumerate(timed, 1)
     )
-    return Plan(seed, duration_s, faults, spec.guided)
+    return Plan(seed, duration_s, faults, spec.guided, spec.follow)
 
 
 def _draw(

@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from wrackline.nemesis.faults.spec import FaultSpec, Strict
+from wrackline.nemesis.follow.states import STATES, USUAL
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.presets import PRESETS
 from wrackline.plugins.doors import Door
@@ -144,9 +145,7 @@ class RandomSpec(Strict):
     @field_validator("every_s", "duration_s")
     @classmethod
     def _in_order(cls, given: Range) -> Range:
-        if given[0] > given[1]:
-            raise ValueError(f"[{given[0]:g}, {given[1]:g}]: the smaller number comes first")
-        return given
+        return in_order(given)
 
 
 class QuietSpec(Strict):
@@ -227,6 +226,120 @@ class GuidedSpec(ByName):
     """For each wait on the cluster."""
 
 
+def _state_names(schema: JsonSchema) -> None:
+    schema["enum"] = sorted(STATES)
+
+
+StateName = Annotated[str, Field(json_schema_extra=_state_names)]
+
+
+class FollowSpec(Strict):
+    """Faults that follow the cluster's state (nemesis.follow): a state and a fault are drawn, the state is
+    brought about and waited for, and the fault begins at that moment."""
+
+    states: Annotated[tuple[StateName, ...], Lax] = ()
+    """The states that are followed; none named: all to which a fault leads here."""
+    faults: Annotated[tuple[Annotated[AnyFault, _ByName()], ...], Lax] = ()
+    """What may happen then. The targets `subject` and `bystanders` are the nodes that the state is about, and
+    the other replicas of its partition; `leader` is that of this partition. None named: the usual ones that
+    are possible here."""
+    openers: dict[StateName, Annotated[tuple[Annotated[AnyFault, _ByName()], ...], Lax]] = Field(
+        default_factory=dict
+    )
+    """By state: the faults that lead to it. A state that is not named has the usual ones."""
+    also: dict[StateName, Annotated[tuple[Annotated[AnyFault, _ByName()], ...], Lax]] = Field(
+        default_factory=dict
+    )
+    """By state: faults that may follow it besides `faults`. The usual ones where `faults` names none."""
+    lanes: Annotated[int, Field(ge=1, le=4)] = 1
+    """So many go on beside each other, and overlap."""
+    duration_s: Range = (1.0, 6.0)
+    """How long a fault stays once it has come to something: from, to."""
+    patience_s: SomeSeconds = 15.0
+    """So long a state is waited for; then another one is drawn."""
+    then: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """How often a second fault follows, as soon as the first one has brought about a state."""
+    start_s: Seconds = 2.0
+    """When the first one is drawn."""
+    tail_s: Seconds = 2.0
+    """Quiet time at the end of the run."""
+    reached: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """Pairs of state and fault that earlier runs have reached, and how often: others are preferred. A night
+    fills it in."""
+
+    @field_validator("states")
+    @classmethod
+    def _known_states(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(_known_state, given))
+
+    @field_validator("openers", "also")
+    @classmethod
+    def _of_known_states(cls, given: dict[str, tuple[FaultSpec, ...]]) -> dict[str, tuple[FaultSpec, ...]]:
+        return {_known_state(name): faults for name, faults in given.items()}
+
+    @model_validator(mode="after")
+    def _no_growth(self) -> Self:
+        for one in self.every_fault:
+            if one.fault in ONCE:
+                raise ValueError(f"{one.fault} uses a spare host up: put it into the schedule, at its time")
+        return self
+
+    @field_validator("duration_s")
+    @classmethod
+    def _in_order(cls, given: Range) -> Range:
+        return in_order(given)
+
+    @property
+    def every_fault(self) -> tuple[FaultSpec, ...]:
+        by_state = (*self.openers.values(), *self.also.values())
+        return (*self.faults, *(one for faults in by_state for one in faults))
+
+    def aimed(self, aim: Callable[[FaultSpec], FaultSpec]) -> FollowSpec:
+        """The same with every fault as ``aim`` has it."""
+
+        def each(by_state: Mapping[str, tuple[FaultSpec, ...]]) -> dict[str, tuple[FaultSpec, ...]]:
+            return {name: tuple(map(aim, faults)) for name, faults in by_state.items()}
+
+        faults = tuple(map(aim, self.faults))
+        return self.model_copy(
+            update={"faults": faults, "openers": each(self.openers), "also": each(self.also)}
+        )
+
+    def written_out(self, cannot: Callable[[FaultSpec], str | None]) -> FollowSpec:
+        """The same with the usual states, faults and openers in the place of what is not named, as far as
+        they are possible here."""
+        openers = {}
+        for name in self.states or STATES:
+            usual = map(FAULT.validate_python, STATES[name].brought_by)
+            possible = [one for one in usual if not cannot(one)]
+            openers[name] = self.openers.get(name, tuple(possible))
+        states = self.states or tuple(name for name in openers if openers[name])
+        update: dict[str, Any] = {"states": states, "openers": openers}
+        if not self.faults:
+            usual = map(FAULT.validate_python, USUAL)
+            update["faults"] = tuple(one for one in usual if not cannot(one))
+            also = {name: tuple(one for one in _also(name) if not cannot(one)) for name in states}
+            update["also"] = {name: faults for name, faults in also.items() if faults}
+        return self.model_copy(update=update)
+
+
+def _also(state: str) -> list[FaultSpec]:
+    return [FAULT.validate_python(one) for one in STATES[state].also]
+
+
+def _known_state(name: str) -> str:
+    if name not in STATES:
+        there = instead_of(name, sorted(STATES), "docs/faults.md lists them", are="there are")
+        raise ValueError(f"no state {name!r}{there}")
+    return name
+
+
+def in_order(given: Range) -> Range:
+    if given[0] > given[1]:
+        raise ValueError(f"[{given[0]:g}, {given[1]:g}]: the smaller number comes first")
+    return given
+
+
 class NemesisSpec(Strict):
     """Any mixture; nothing at all is a run without faults."""
 
@@ -243,12 +356,20 @@ class NemesisSpec(Strict):
     """Stretches without any fault: none is drawn that would be in force then."""
     guided: GuidedSpec | None = None
     """Steps that follow the cluster's state."""
+    follow: FollowSpec | None = None
+    """Faults drawn by what has just become true of the cluster."""
 
     @property
     def drawn(self) -> Mapping[str, RandomSpec]:
         """All lists that faults are drawn from, by where they stand."""
         lanes = {f"lanes.{name}": lane for name, lane in self.lanes.items()}
         return {"random": self.random, **lanes} if self.random is not None else lanes
+
+    def with_usual(self, cannot: Callable[[FaultSpec], str | None]) -> NemesisSpec:
+        """The same with what `follow` does not name written out. ``cannot``: as below."""
+        if self.follow is None:
+            return self
+        return self.model_copy(update={"follow": self.follow.written_out(cannot)})
 
     def without_preset(self, cannot: Callable[[FaultSpec], str | None]) -> tuple[NemesisSpec, list[str]]:
         """The same with the preset's lanes written out, and what was left out of them: a line each.

@@ -56,6 +56,8 @@ class Course:
     """Clients that had not stopped when the final read began; None: not on record."""
     guided: Mapping[str, str] | None = None
     """Id -> name of each fault that the guided schedule meant to inject; None: it never began."""
+    followed: int = 0
+    """How many faults began when a state of the cluster that they follow was true."""
     files: Mapping[str, Sequence[str]] | None = None
     """Host -> names of the files that were fetched from it; None: nothing was collected."""
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -87,6 +89,8 @@ class Course:
                 self.guided = dict(extra["faults"])
             case "tier":
                 self.tier = Tier(int(extra["copied"]), int(extra["fetched"]), int(extra["fetches"]))
+            case "follow":
+                self.followed += extra["phase"] == "reached"
             case "collected":
                 self.files = {host: tuple(names) for host, names in extra["files"].items()}
                 self.missing = dict(extra["missing"])

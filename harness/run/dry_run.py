@@ -6,7 +6,7 @@ asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from wrackline.harness.run.live.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.access import Access, access_of
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
+from wrackline.nemesis.follow.draw import title
+from wrackline.nemesis.follow.states import STATES
 from wrackline.nemesis.guided.steps import (
     AskEnd,
     Await,
@@ -33,6 +35,7 @@ from wrackline.nemesis.guided.steps import (
 )
 from wrackline.nemesis.preview import foreseen, guided_steps
 from wrackline.nemesis.schedule import Plan
+from wrackline.nemesis.spec import FollowSpec
 from wrackline.systems.base import Node
 
 SET_UP_S, TURNED_S, HEALED_S, READ_S, COLLECTED_S = 10.0, 1.0, 2.0, 1.0, 2.0
@@ -129,6 +132,8 @@ class Forecast:
     """What the run uses in a cluster that runs already."""
     left_out: tuple[str, ...] = ()
     """Faults of a preset that are not possible here, and why."""
+    follow: tuple[str, ...] = ()
+    """The states of the cluster that faults follow, and these faults: a line each."""
 
 
 def forecast(spec: Spec) -> Forecast:
@@ -151,6 +156,7 @@ def forecast(spec: Spec) -> Forecast:
         plan=saved_plan(plan),
         access=access_of(spec),
         left_out=tuple(spec.left_out),
+        follow=tuple(_follow(plan.follow)) if plan.follow is not None else (),
     )
 
 
@@ -225,6 +231,13 @@ def _guided(spec: Spec, nodes: Sequence[Node]) -> GuidedAhead | None:
         supposing=f"{led[0]} leads {partition}, its replicas are on {', '.join(led)}",
         steps=steps,
     )
+
+
+def _follow(follow: FollowSpec) -> Iterator[str]:
+    for state in follow.states:
+        openers = ", ".join(map(title, follow.openers.get(state, ()))) or "nothing"
+        yield f"{state}, {STATES[state].what}; {openers} leads there"
+    yield f"then: {', '.join(map(title, follow.faults))}"
 
 
 def _in_words(step: GuidedStep) -> str:

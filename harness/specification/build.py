@@ -93,6 +93,8 @@ def _with_topics(spec: Spec, names: Mapping[str, str]) -> Spec:
     if nemesis.random is not None:
         changed["random"] = drawn(nemesis.random)
     changed["lanes"] = {lane: drawn(one) for lane, one in nemesis.lanes.items()}
+    if nemesis.follow is not None:
+        changed["follow"] = nemesis.follow.aimed(lambda one: aimed(one, names))
     topics = [one.model_copy(update={"name": names[one.name]}) for one in spec.every_topic]
     where = {"topics": tuple(topics)} if spec.topics else {"topic": topics[0]}
     return spec.model_copy(update={**where, "nemesis": nemesis.model_copy(update=changed)})

@@ -18,8 +18,8 @@ from wrackline.nemesis.faults.processes.restarts import RollingUpgradeSpec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
-from wrackline.nemesis.spec import ONCE, NemesisSpec, RandomSpec, SpecError
-from wrackline.nemesis.targets.words import SPARES, Cast, CastTopic, never
+from wrackline.nemesis.spec import ONCE, FollowSpec, NemesisSpec, RandomSpec, SpecError
+from wrackline.nemesis.targets.words import OF_STATE, SPARES, Cast, CastTopic, never, plain
 from wrackline.plugins.capabilities import Capability
 
 COORDINATED = {
@@ -187,7 +187,7 @@ def _replicas(spec: Sections) -> Iterator[str]:
 def _room_to_move(spec: Sections) -> Iterator[str]:
     """Faults that move replicas need brokers to move them to."""
     scheduled = [one.inject.fault for one in spec.nemesis.schedule]
-    drawn = [one.fault for lane in spec.nemesis_here.drawn.values() for one in lane.faults]
+    drawn = [one.fault for _, one in _drawn(spec)]
     for key in dict.fromkeys(ONCE.values()):
         used = [name for name in scheduled if ONCE.get(name) == key]
         spares = getattr(spec.fleet, key)
@@ -253,8 +253,9 @@ def _targets(spec: Sections) -> Iterator[str]:
 def _roles(spec: Sections) -> Iterator[tuple[str, str]]:
     """Yields (where, target) of every fault, as the reader wrote it."""
     for place, fault in _faults(spec):
-        if fault.fault not in ONCE or fault.target not in SPARES:  # _room_to_move counts the spare hosts
-            yield place, fault.target
+        follows = place.startswith("nemesis.follow.") and plain(fault.target) in OF_STATE
+        if not follows and (fault.fault not in ONCE or fault.target not in SPARES):
+            yield place, fault.target  # _room_to_move counts the spare hosts
 
 
 def _faults(spec: Sections) -> Iterator[tuple[str, FaultSpec]]:
@@ -269,6 +270,13 @@ def _drawn(spec: Sections) -> Iterator[tuple[str, FaultSpec]]:
     for where, drawn in spec.nemesis_here.drawn.items():
         for number, fault in enumerate(drawn.faults):
             yield f"nemesis.{where}.faults[{number}]", fault
+    if (follow := spec.nemesis_here.follow) is not None:
+        for number, fault in enumerate(follow.faults):
+            yield f"nemesis.follow.faults[{number}]", fault
+        for key, by_state in (("openers", follow.openers), ("also", follow.also)):
+            for state, faults in by_state.items():
+                for number, fault in enumerate(faults):
+                    yield f"nemesis.follow.{key}.{state}[{number}]", fault
 
 
 def _guided(spec: Sections) -> Iterator[str]:
@@ -325,10 +333,26 @@ def _plan(spec: Sections) -> Iterator[str]:
     except SpecError as error:
         yield str(error)
         return
+    if (follow := nemesis.follow) is not None:
+        yield from _follow(spec, follow)
     for where, drawn in nemesis.drawn.items():
         alone = NemesisSpec(lanes={"alone": drawn}, quiet=nemesis.quiet)
         if not plan(alone, spec.seed, spec.workload.duration_s).faults:
             yield _no_room(spec, where, drawn)
+
+
+def _follow(spec: Sections, follow: FollowSpec) -> Iterator[str]:
+    """Yields whether there is something to follow, and time to."""
+    if not follow.faults:
+        yield "nemesis.follow: none of the usual faults is possible here: name some in faults"
+    if not follow.states:
+        yield "nemesis.follow: no fault that is possible here leads to a state: name some in openers"
+    if follow.start_s + follow.tail_s + follow.duration_s[1] >= spec.workload.duration_s:
+        yield (
+            f"nemesis.follow: no fault fits into the run: the first is drawn at {follow.start_s:g} s and "
+            f"lasts up to {follow.duration_s[1]:g} s, {follow.tail_s:g} s at the end are quiet, and "
+            f"workload.duration_s is {spec.workload.duration_s:g}: let it last longer"
+        )
 
 
 def _no_room(spec: Sections, where: str, drawn: RandomSpec) -> str:

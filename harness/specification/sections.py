@@ -216,20 +216,33 @@ class Sections(Strict):
 
     @property
     def nemesis_here(self) -> NemesisSpec:
-        """Returns the nemesis, with the lanes of a preset written out as far as they are possible here."""
-        return self.nemesis.without_preset(self.cannot)[0]
+        """Returns the nemesis, with the lanes of a preset and what ``follow`` does not name written out as
+        far as they are possible here."""
+        return self.nemesis.without_preset(self.cannot)[0].with_usual(self._cannot_follow)
 
     @property
     def every_fault(self) -> list[FaultSpec]:
         """Returns the faults of the schedule, and then all that may be drawn."""
-        pool = [fault for lane in self.nemesis_here.drawn.values() for fault in lane.faults]
-        return [*(one.inject for one in self.nemesis.schedule), *pool]
+        here = self.nemesis_here
+        pool = [fault for lane in here.drawn.values() for fault in lane.faults]
+        followed = () if here.follow is None else here.follow.every_fault
+        return [*(one.inject for one in self.nemesis.schedule), *pool, *followed]
 
     @property
     def left_out(self) -> list[str]:
         """Faults of the preset that are not possible here: a line each."""
         left_out = self.nemesis.without_preset(self.cannot)[1]
         return [f"left out of the preset: {line}" for line in left_out]
+
+    def _cannot_follow(self, fault: FaultSpec) -> str | None:
+        """As ``cannot``; a reassignment needs a broker to move to besides, and what names a controller one
+        that is known."""
+        factor = max(topic.replication_factor for topic in self.every_topic)
+        if fault.fault == "reassign" and self.fleet.hosts and self.fleet.brokers <= factor:
+            return f"reassign needs more brokers than topic.replication_factor ({factor})"
+        if fault.target == "controller" and self.fleet.hosts and not self.fleet.controllers:
+            return "fleet.controllers is 0"
+        return self.cannot(fault)
 
     def cannot(self, fault: FaultSpec) -> str | None:
         """Returns why the fault cannot be done to this system on these hosts; None when it can."""

@@ -12,9 +12,11 @@ from wrackline.nemesis.targets.words import (
     LAST,
     OF_ENSEMBLE,
     OF_PARTITION,
+    OF_STATE,
     SOME_OF,
     SPARE,
     SPARES,
+    SUBJECT,
     coordinator_of,
     without_clients,
 )
@@ -49,6 +51,10 @@ class Situation:
     """``group``, ``transaction`` or ``share`` -> the nodes that coordinate those of the run."""
     ensemble: Mapping[int, str] = field(default_factory=dict)
     """Node of each ZooKeeper server that answers -> ``leader``, ``follower`` or ``standalone``."""
+    place: Place | None = None
+    """The partition that the followed state is about: what a bare ``leader`` means then."""
+    subject: Sequence[int] = ()
+    """The nodes that the followed state is about."""
 
     @property
     def brokers(self) -> list[str]:
@@ -82,11 +88,25 @@ def resolve(role: str, now: Situation, pick: int) -> tuple[str, ...]:
         return (_spare(role, now),)
     if role.endswith(("controller", "controllers")):
         return _controllers(role, now, chance)
+    if role in OF_STATE:
+        return _of_state(role, now)
     if role == LAST:
         if not now.last:
             raise TargetError("no fault has hit anybody before this one")
         return _named(now.last, now)
     return _by_seed(role, now, chance) or _named(role.split(","), now)
+
+
+def _of_state(role: str, now: Situation) -> tuple[str, ...]:
+    """Returns whom the followed state is about, or the other replicas of its partition."""
+    if role == SUBJECT:
+        nodes = list(now.subject)
+    else:
+        partition = now.state.partition(*now.place) if now.state is not None and now.place else None
+        nodes = [one for one in partition.replicas if one not in now.subject] if partition else []
+    if not nodes:
+        raise TargetError(f"the state has no {role}")
+    return _hosts(nodes, role, now)
 
 
 def _spare(role: str, now: Situation) -> str:
@@ -142,6 +162,8 @@ def _partition(
 ) -> PartitionState:
     if now.state is None:
         raise TargetError("no broker answers")
+    if topic is None and now.place is not None:
+        topic, partition = now.place[0], str(now.place[1])
     if topic is None:
         known = [one for one in now.state.partitions if one.topic in now.topics]
         if not known:

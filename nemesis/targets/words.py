@@ -33,10 +33,15 @@ SPARES = (SPARE, SPARE_CONTROLLER)
 LAST = "last"
 CONTROLLERS = ("controller", "follower-controller", "follower-controllers")
 ZOOKEEPERS = "zookeepers"
+SUBJECT, BYSTANDERS = "subject", "bystanders"
+OF_STATE = (SUBJECT, BYSTANDERS)
+"""Of a fault that follows a state of the cluster (``nemesis.follow``): the nodes that the state is about, and
+the other replicas of its partition."""
 BY_SEED = ("one", "minority", "majority", "half", "all", ZOOKEEPERS, *SPARES)
 """Roles that need nothing of the cluster's own metadata."""
-PLAIN = (*BY_SEED, *CONTROLLERS, "primaries", LAST)
-_MANY = rf"(?:all|{ZOOKEEPERS}|primaries|follower-controllers|replicas(?:\(.+-\d+\))?|{_HOSTS.pattern})"
+PLAIN = (*BY_SEED, *CONTROLLERS, "primaries", LAST, *OF_STATE)
+_GROUPS = f"all|{BYSTANDERS}|{ZOOKEEPERS}|primaries|follower-controllers"
+_MANY = rf"(?:{_GROUPS}|replicas(?:\(.+-\d+\))?|{_HOSTS.pattern})"
 _OTHERS = "|".join(one.pattern for one in (OF_PARTITION, COORDINATOR, OF_ENSEMBLE, _HOSTS))
 _ONE = f"(?:{'|'.join(PLAIN)}|{_OTHERS})"
 _ROLE = f"(?:[1-9] of {_MANY}|{_ONE})"
@@ -51,7 +56,8 @@ HELP = (
     "previous-leader, follower, isr-last, elr and replicas, coordinator(group), likewise (group G), "
     "(transaction) and (share), zookeepers, leader(zookeeper), follower(zookeeper), "
     "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the "
-    f"run's, {' or '.join(INTERNAL_TOPICS)}, G one of workload.groups"
+    f"run's, {' or '.join(INTERNAL_TOPICS)}, G one of workload.groups; in nemesis.follow besides subject "
+    "and bystanders"
 )
 HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 
@@ -182,6 +188,8 @@ class Cast:
 def never(role: str, cast: Cast) -> str | None:
     """Returns why a role can name nobody in a run with this cast, and what would; None when it can."""
     role = without_clients(role)
+    if plain(role) in OF_STATE:
+        return "it is whom a state is about: such a fault belongs to nemesis.follow"
     if match := SOME_OF.fullmatch(role):
         return never(match[2], cast) or _too_many(int(match[1]), match[2], cast)
     if match := OF_PARTITION.fullmatch(role):

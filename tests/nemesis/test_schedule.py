@@ -89,11 +89,11 @@ def test_nothing_asked_for_is_nothing_planned() -> None:
     [
         (
             {"randm": {}},
-            r"unknown key 'randm'; did you mean 'random'\? known keys: guided, lanes, .*schedule",
+            r"unknown key 'randm'; did you mean 'random'\? known keys: follow, guided, lanes, .*schedule",
         ),
         (
             {"randm": {}, "gided": "x"},
-            r"'randm' and 'gided'; did you mean 'random'\? known keys: guided, lanes, .*schedule",
+            r"'randm' and 'gided'; did you mean 'random'\? known keys: follow, guided, lanes, .*schedule",
         ),
         ({"random": {"faults": ["kil"]}}, r"nemesis.random.faults\[0\].*'kil'.*'kill', .*'partition'"),
         (

@@ -98,6 +98,8 @@ def _faults_as_planned(run: Run, _: Figures) -> Met:
     ]
     if run.info.plan.guided and run.course.guided is None:
         short.append(f"the guided schedule {run.info.plan.guided} did not begin")
+    if run.info.plan.follows and not run.course.followed:
+        short.append("no fault followed a state of the cluster")
     return unless(short, f"{len(planned)} of {len(planned)}" if planned else "none was planned")
 
 

@@ -61,7 +61,9 @@ def _lines(ahead: Forecast) -> Iterator[str]:
         yield from _part("faults", _faults(ahead.faults))
     if ahead.guided is not None:
         yield from _part("guided", _guided(ahead.guided))
-    if not ahead.faults and ahead.guided is None:
+    if ahead.follow:
+        yield from _part("follow", list(ahead.follow))
+    if not ahead.faults and ahead.guided is None and not ahead.follow:
         yield from _part("faults", ["none"])
     if ahead.access:
         yield from _part("uses", [str(one) for one in ahead.access])

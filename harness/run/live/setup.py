@@ -94,6 +94,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
             duration_s=spec.workload.duration_s,
             faults={fault.id: fault.spec.fault for fault in plan.faults},
             guided=plan.guided.name if plan.guided is not None else "",
+            follows=plan.follow is not None,
         ),
         unread=configured.unread,
         untested=spec.fleet.untested,

@@ -1,0 +1,208 @@
+"""Follows the cluster's state: episode after episode until the time is over.
+
+An episode brings a state about, waits for it with a deadline, and injects at the very look that shows it; a
+second fault may follow by what the first one does. What is drawn, and what comes of it, is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.follow.draw import Draw, Episode, name_of, title
+from wrackline.nemesis.follow.looks import Looks
+from wrackline.nemesis.follow.states import STATES, Occurrence
+from wrackline.nemesis.spec import FollowSpec
+from wrackline.systems.base import ClusterState
+
+OPENS_AT_LEAST_S = 0.5
+
+
+class Live(Protocol):
+    """A fault that is in force until it is ended."""
+
+    async def end(self) -> None: ...
+
+
+class Stage(Protocol):
+    """What the lane needs of the nemesis."""
+
+    async def begin(self, fault_id: str, fault: FaultSpec, about: Occurrence, pick: int) -> Live | None:
+        """Returns the fault once it is in force; None where nobody can be hit now, or it failed."""
+
+    async def pause(self, seconds: float) -> bool:
+        """Sleeps; True when the run is being stopped."""
+
+    def note(self, extra: Mapping[str, Any]) -> None:
+        """Writes a row of the history."""
+
+
+class Lane:
+    """One of several that may go on beside each other; they share looks, draw and the numbers of faults."""
+
+    def __init__(
+        self, spec: FollowSpec, draw: Draw, looks: Looks, stage: Stage, ids: Iterable[int], ends_at: float
+    ) -> None:
+        """``ends_at``: on the monotonic clock."""
+        self._spec, self._draw, self._looks, self._stage = spec, draw, looks, stage
+        self._ids, self._ends_at = iter(ids), ends_at
+        self._live: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        try:
+            while self._left_s() > self._spec.duration_s[0]:
+                if await self._episode(self._draw.episode()) or await self._rest():
+                    return
+        finally:
+            await self._end_all()
+
+    def _left_s(self) -> float:
+        return self._ends_at - time.monotonic()
+
+    # --- an episode ---------------------------------------------------------------------------------------
+
+    async def _episode(self, episode: Episode) -> bool:
+        """True when the run is being stopped, or the time is over."""
+        self._stage.note({"phase": "drawn", **episode.to_dict()})
+        state, over = episode.state, asyncio.Event()
+        begun_at = self._looks.number
+        opener = None if self._true(state) else self._open(episode, over)
+        if opener is not None and STATES[state].after:
+            await self._until(lambda: bool(self._looks.since(begun_at)))
+            await self._stage.pause(min(episode.opens_s, self._left_s()))
+            over.set()
+        came = await self._until(lambda: bool(self._true(state, begun_at)))
+        self._draw.came(state, came=came)
+        if not came:
+            self._miss(state, episode.fault, "it did not come")
+            await self._hit_other(self._looks.since(begun_at) or self._looks.there, episode)
+        elif not await self._hit_any(self._true(state, begun_at), episode):
+            self._miss(state, episode.fault, "its nodes could not be hit")
+        else:
+            if episode.then:
+                await self._second(episode)
+            await self._stage.pause(min(episode.opens_s, self._left_s()))
+        over.set()
+        await self._end_all(in_their_time=True)
+        return self._left_s() <= 0
+
+    def _true(self, state: str, number: int | None = None) -> list[Occurrence]:
+        """Returns where the state is true, or, since a look, has just become so."""
+        looks = self._looks
+        fresh = [] if number is None else [one for one in looks.since(number) if one.state == state]
+        return list(dict.fromkeys((*fresh, *(one for one in looks.there if one.state == state))))
+
+    def _miss(self, state: str, fault: FaultSpec, why: str) -> None:
+        self._draw.coverage.missed[name_of(state, fault)] += 1
+        self._stage.note({"phase": "missed", "state": state, "fault": title(fault), "why": why})
+
+    def _open(self, episode: Episode, over: asyncio.Event) -> asyncio.Task[None] | None:
+        """Begins the fault that leads to the state, and does not wait for that; it stays until ``over``."""
+        about = self._led_place(episode.pick)
+        if about is None or episode.opener is None:
+            return None
+        opener = episode.opener
+
+        async def hold() -> None:
+            if (live := await self._begin(opener, about, episode.pick)) is not None:
+                await self._hold(live, over, self._left_s())
+
+        self._live.append(asyncio.ensure_future(hold()))
+        return self._live[-1]
+
+    async def _hit_any(self, there: Iterable[Occurrence], episode: Episode) -> bool:
+        for one in there:
+            if await self._hit(one, episode.fault, episode.pick, episode.duration_s):
+                return True
+        return False
+
+    async def _second(self, episode: Episode) -> None:
+        """What the first fault brings about is hit once more, whatever it is."""
+        begun_at = self._looks.number
+        if await self._until(lambda: bool(self._looks.since(begun_at))):
+            await self._hit_other(self._looks.since(begun_at), episode)
+
+    async def _hit_other(self, there: Sequence[Occurrence], episode: Episode) -> None:
+        """Hits one of what is there, whatever it is; nothing where nothing is."""
+        if there:
+            one, fault = self._draw.second(there)
+            if not await self._hit(one, fault, episode.pick, episode.then_s):
+                self._miss(one.state, fault, "its nodes could not be hit")
+
+    async def _hit(self, one: Occurrence, fault: FaultSpec, pick: int, lasts_s: float) -> bool:
+        """Injects at once, aimed by what is true; it ends by itself after its time."""
+        live = await self._begin(fault, one, pick)
+        if live is None:
+            return False
+        self._draw.coverage.pairs[name_of(one.state, fault)] += 1
+        place = "" if one.place is None else f"{one.place[0]}-{one.place[1]}"
+        self._stage.note(
+            {
+                "phase": "reached",
+                "state": one.state,
+                "fault": title(fault),
+                "place": place,
+                "nodes": list(one.nodes),
+            }
+        )
+        self._live.append(asyncio.ensure_future(self._hold(live, asyncio.Event(), lasts_s)))
+        return True
+
+    async def _begin(self, fault: FaultSpec, about: Occurrence, pick: int) -> Live | None:
+        return await self._stage.begin(f"s{next(self._ids)}", fault, about, pick)
+
+    async def _hold(self, live: Live, over: asyncio.Event, longest_s: float) -> None:
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), max(OPENS_AT_LEAST_S, min(longest_s, self._left_s())))
+        finally:
+            await live.end()
+
+    async def _end_all(self, *, in_their_time: bool = False) -> None:
+        """``in_their_time``: each is waited for; else they end now."""
+        tasks, self._live = self._live, []
+        if in_their_time:
+            while any(not task.done() for task in tasks):
+                if await self._stage.pause(0.1):
+                    break
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+                raise result
+
+    # --- waits --------------------------------------------------------------------------------------------
+
+    async def _until(self, holds: Callable[[], bool]) -> bool:
+        """Waits for a look at which it holds; False: not within the patience, or the run's time."""
+        deadline = time.monotonic() + min(self._spec.patience_s, self._left_s())
+        while (left := deadline - time.monotonic()) > 0:
+            if holds():
+                return True
+            if await self._stage.pause(0):
+                return False
+            await self._looks.next(left)
+        return holds()
+
+    async def _rest(self) -> bool:
+        """Lets the cluster become well, most times. True when the run is being stopped."""
+        if self._draw.rests():
+            await self._until(lambda: _well(self._looks.state))
+        return await self._stage.pause(0)
+
+    def _led_place(self, pick: int) -> Occurrence | None:
+        """Returns a partition with its leader as the subject, for the fault that leads to a state."""
+        state = self._looks.state
+        topics = self._looks.topics
+        led = [one for one in state.partitions if one.leader >= 0 and one.topic in topics] if state else []
+        if not led:
+            return None
+        one = led[pick % len(led)]
+        return Occurrence("", one.place, (one.leader,))
+
+
+def _well(state: ClusterState | None) -> bool:
+    return state is not None and all(one.full_isr and one.leader >= 0 for one in state.partitions)

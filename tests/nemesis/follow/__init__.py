@@ -1,0 +1,1 @@
+"""Tests of faults that follow the state of the cluster."""

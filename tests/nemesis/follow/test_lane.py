@@ -1,0 +1,160 @@
+"""Faults follow the state of a cluster in memory, at the look that shows it, and all of them are undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, partition
+from wrackline.nemesis import restoration
+from wrackline.nemesis import stage as stages
+from wrackline.nemesis.follow.looks import Deeds, Looks
+from wrackline.nemesis.runner import Nemesis
+from wrackline.nemesis.schedule import plan
+from wrackline.nemesis.spec import load
+from wrackline.systems.base import ClusterState
+
+
+class Living(FakeSystem):
+    """Its partition's ISR are the brokers whose nodes run; the first of them leads, once the leader is
+    gone."""
+
+    def __init__(self, fleet: FakeFleet) -> None:
+        super().__init__(fleet)
+        self._leader, self._epoch = 1, 1
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
+        del timeout_s
+        alive = tuple(one for one in (1, 2, 3) if one in self.pids)
+        if self._leader not in alive:
+            self._leader, self._epoch = (alive or (-1,))[0], self._epoch + 1
+        one = partition(leader=self._leader, isr=alive, epoch=self._epoch)
+        return replace(cluster(one), brokers=alive)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "UNDO_PAUSE_S", 0.0)
+    monkeypatch.setattr(restoration, "WAIT_S", 0.0)
+
+
+@pytest.fixture
+def living(fleet: FakeFleet) -> FakeSystem:
+    return Living(fleet)
+
+
+def follow(fleet: FakeFleet, system: FakeSystem, recorded: Recorded, seconds: float, **given: Any) -> Nemesis:
+    usual = {"patience_s": 5, "duration_s": [0.2, 0.4], "start_s": 0, "tail_s": 0, "then": 0}
+    spec = load({"follow": {**usual, **given}}).with_usual(lambda _: None)
+    nemesis = Nemesis(plan(spec, 1, seconds), fleet, system, recorded, topics=("log",))
+    nemesis.start()
+    return nemesis
+
+
+def rows(recorded: Recorded, phase: str) -> Iterator[dict[str, Any]]:
+    for event in recorded.events:
+        if event.f == "follow" and event.extra is not None and event.extra["phase"] == phase:
+            yield dict(event.extra)
+
+
+def test_the_state_is_brought_about_and_hit_when_it_is_there(
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded
+) -> None:
+    kill = {"fault": "kill", "target": "bystanders"}
+    given = {
+        "states": ["isr-of-one"],
+        "faults": [{"fault": "pause", "target": "subject"}],
+        "openers": {"isr-of-one": [kill]},
+    }
+    nemesis = follow(fleet, living, recorded, 4.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    first, *_ = rows(recorded, "reached")
+    assert (first["state"], first["fault"], first["place"]) == ("isr-of-one", "pause subject", "log-0")
+    opener, second = recorded.ended("s1"), recorded.ended("s2")
+    assert (opener["targets"], opener["role"]) == (["n2", "n3"], "bystanders, to begin with")
+    assert (second["targets"], second["role"]) == (["n1"], "subject, isr-of-one")
+    recorded.assert_proved("s1")
+    recorded.assert_proved("s2")
+    [coverage] = rows(recorded, "coverage")
+    assert coverage["pairs"]["isr-of-one > pause subject"] >= 1
+    assert coverage["states"] == {"isr-of-one": coverage["states"]["isr-of-one"]}
+
+
+def test_a_state_that_does_not_come_is_given_up_and_what_is_there_is_hit(
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded
+) -> None:
+    given = {
+        "states": ["moving", "new-leader"],
+        "faults": [{"fault": "pause", "target": "subject"}],
+        "openers": {"moving": [{"fault": "kill", "target": "subject"}], "new-leader": []},
+        "patience_s": 1,
+    }
+    nemesis = follow(fleet, living, recorded, 5.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    assert any(
+        one["state"] == "moving" and one["why"] == "it did not come" for one in rows(recorded, "missed")
+    )
+    assert any(one["state"] == "new-leader" for one in rows(recorded, "reached"))
+
+
+def test_a_second_fault_is_timed_by_the_effect_of_the_first(
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded
+) -> None:
+    given = {
+        "states": ["left-isr"],
+        "faults": [{"fault": "kill", "target": "leader"}],
+        "openers": {"left-isr": [{"fault": "kill", "target": "1 of bystanders"}]},
+        "then": 1,
+        "duration_s": [1, 2],
+    }
+    nemesis = follow(fleet, living, recorded, 4.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    targets = [recorded.ended(one)["targets"] for one in ("s1", "s2", "s3")]
+    assert sorted(map(str, targets)) == ["['n1']", "['n2']", "['n3']"], "all three, one after the other"
+
+
+def test_stopping_ends_what_is_under_way(fleet: FakeFleet, living: FakeSystem, recorded: Recorded) -> None:
+    given = {
+        "states": ["isr-of-one"],
+        "faults": [{"fault": "pause", "target": "subject"}],
+        "openers": {"isr-of-one": [{"fault": "kill", "target": "bystanders"}]},
+        "duration_s": [30, 40],
+    }
+    nemesis = follow(fleet, living, recorded, 100.0, **given)
+    recorded.wait_for(lambda: "active" in recorded.phases("s2"), timeout_s=60)
+    assert nemesis.stop_and_heal(timeout_s=60) == []
+    assert recorded.phases("s2") == ["begin", "active", "undo", "ended"]
+    assert len(list(rows(recorded, "coverage"))) == 1
+
+
+def test_what_became_true_too_long_ago_has_not_just_become_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def describe() -> ClusterState:
+        return cluster()
+
+    looks = Looks(describe, Deeds, ("isr-of-one", "new-leader"), ("log",))
+    looks.take(cluster())
+    looks.take(cluster(partition(leader=2, isr=(2,), epoch=2)))
+    assert [one.state for one in looks.since(1)] == ["new-leader", "isr-of-one"]
+    assert looks.since(2) == []
+    looks.take(cluster(partition(leader=2, isr=(2,), epoch=2)))
+    assert [one.state for one in looks.there] == ["isr-of-one"], "it still is; the leader is not new any more"
+    monkeypatch.setattr("wrackline.nemesis.follow.looks.FRESH_S", -1.0)
+    assert looks.since(0) == []
+
+
+def test_partitions_of_other_topics_are_not_followed() -> None:
+    async def describe() -> ClusterState:
+        return cluster()
+
+    looks = Looks(describe, Deeds, ("isr-of-one",), ("log",))
+    for isr in ((1, 2, 3), (1,)):
+        looks.take(cluster(partition(topic="__consumer_offsets", isr=isr)))
+    assert looks.there == []
+    assert asyncio.run(looks.next(0.01)) is False
