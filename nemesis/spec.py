@@ -269,13 +269,13 @@ class FollowSpec(Strict):
 
     @field_validator("states")
     @classmethod
-    def _known_states(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(_known_state, given))
+    def _check_states(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(_check_state, value))
 
     @field_validator("openers", "also")
     @classmethod
-    def _of_known_states(cls, given: dict[str, tuple[FaultSpec, ...]]) -> dict[str, tuple[FaultSpec, ...]]:
-        return {_known_state(name): faults for name, faults in given.items()}
+    def _check_keys(cls, value: dict[str, tuple[FaultSpec, ...]]) -> dict[str, tuple[FaultSpec, ...]]:
+        return {_check_state(name): faults for name, faults in value.items()}
 
     @model_validator(mode="after")
     def _no_growth(self) -> Self:
@@ -286,8 +286,8 @@ class FollowSpec(Strict):
 
     @field_validator("duration_s")
     @classmethod
-    def _in_order(cls, given: Range) -> Range:
-        return in_order(given)
+    def _in_order(cls, value: Range) -> Range:
+        return in_order(value)
 
     @property
     def every_fault(self) -> tuple[FaultSpec, ...]:
@@ -305,7 +305,7 @@ class FollowSpec(Strict):
             update={"faults": faults, "openers": each(self.openers), "also": each(self.also)}
         )
 
-    def written_out(self, cannot: Callable[[FaultSpec], str | None]) -> FollowSpec:
+    def with_usual(self, cannot: Callable[[FaultSpec], str | None]) -> FollowSpec:
         """The same with the usual states, faults and openers in the place of what is not named, as far as
         they are possible here."""
         openers = {}
@@ -327,17 +327,17 @@ def _also(state: str) -> list[FaultSpec]:
     return [FAULT.validate_python(one) for one in STATES[state].also]
 
 
-def _known_state(name: str) -> str:
+def _check_state(name: str) -> str:
     if name not in STATES:
         there = instead_of(name, sorted(STATES), "docs/faults.md lists them", are="there are")
         raise ValueError(f"no state {name!r}{there}")
     return name
 
 
-def in_order(given: Range) -> Range:
-    if given[0] > given[1]:
-        raise ValueError(f"[{given[0]:g}, {given[1]:g}]: the smaller number comes first")
-    return given
+def in_order(value: Range) -> Range:
+    if value[0] > value[1]:
+        raise ValueError(f"[{value[0]:g}, {value[1]:g}]: the smaller number comes first")
+    return value
 
 
 class NemesisSpec(Strict):
@@ -369,7 +369,7 @@ class NemesisSpec(Strict):
         """The same with what `follow` does not name written out. ``cannot``: as below."""
         if self.follow is None:
             return self
-        return self.model_copy(update={"follow": self.follow.written_out(cannot)})
+        return self.model_copy(update={"follow": self.follow.with_usual(cannot)})
 
     def without_preset(self, cannot: Callable[[FaultSpec], str | None]) -> tuple[NemesisSpec, list[str]]:
         """The same with the preset's lanes written out, and what was left out of them: a line each.

@@ -53,13 +53,13 @@ class Lane:
 
     async def run(self) -> None:
         try:
-            while self._left_s() > self._spec.duration_s[0]:
+            while self._rest_s() > self._spec.duration_s[0]:
                 if await self._episode(self._draw.episode()) or await self._rest():
                     return
         finally:
             await self._end_all()
 
-    def _left_s(self) -> float:
+    def _rest_s(self) -> float:
         return self._ends_at - time.monotonic()
 
     # --- an episode ---------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Lane:
         opener = None if self._true(state) else self._open(episode, over)
         if opener is not None and STATES[state].after:
             await self._until(lambda: bool(self._looks.since(begun_at)))
-            await self._stage.pause(min(episode.opens_s, self._left_s()))
+            await self._stage.pause(min(episode.opens_s, self._rest_s()))
             over.set()
         came = await self._until(lambda: bool(self._true(state, begun_at)))
         self._draw.came(state, came=came)
@@ -84,10 +84,10 @@ class Lane:
         else:
             if episode.then:
                 await self._second(episode)
-            await self._stage.pause(min(episode.opens_s, self._left_s()))
+            await self._stage.pause(min(episode.opens_s, self._rest_s()))
         over.set()
         await self._end_all(in_their_time=True)
-        return self._left_s() <= 0
+        return self._rest_s() <= 0
 
     def _true(self, state: str, number: int | None = None) -> list[Occurrence]:
         """Returns where the state is true, or, since a look, has just become so."""
@@ -108,7 +108,7 @@ class Lane:
 
         async def hold() -> None:
             if (live := await self._begin(opener, about, episode.pick)) is not None:
-                await self._hold(live, over, self._left_s())
+                await self._hold(live, over, self._rest_s())
 
         self._live.append(asyncio.ensure_future(hold()))
         return self._live[-1]
@@ -157,7 +157,7 @@ class Lane:
     async def _hold(self, live: Live, over: asyncio.Event, longest_s: float) -> None:
         try:
             with suppress(TimeoutError):
-                await asyncio.wait_for(over.wait(), max(OPENS_AT_LEAST_S, min(longest_s, self._left_s())))
+                await asyncio.wait_for(over.wait(), max(OPENS_AT_LEAST_S, min(longest_s, self._rest_s())))
         finally:
             await live.end()
 
@@ -178,13 +178,13 @@ class Lane:
 
     async def _until(self, holds: Callable[[], bool]) -> bool:
         """Waits for a look at which it holds; False: not within the patience, or the run's time."""
-        deadline = time.monotonic() + min(self._spec.patience_s, self._left_s())
-        while (left := deadline - time.monotonic()) > 0:
+        deadline = time.monotonic() + min(self._spec.patience_s, self._rest_s())
+        while (remaining := deadline - time.monotonic()) > 0:
             if holds():
                 return True
             if await self._stage.pause(0):
                 return False
-            await self._looks.next(left)
+            await self._looks.next(remaining)
         return holds()
 
     async def _rest(self) -> bool:
