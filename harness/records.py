@@ -23,6 +23,7 @@ from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.checkers.verdict.seal import SEAL, why_broken
 from wrackline.history.store.addresses import folder_at
 from wrackline.history.store.folder import PARQUET, RUN_JSON, WAL
+from wrackline.nemesis.follow.coverage import FOLLOW_JSON
 
 _DEPTH: Final = 4
 """So far below the folder that was named: ``results/nights/NIGHT/runs/RUN``."""
@@ -130,6 +131,8 @@ class Record:
     """By meaning; empty where nobody counted them."""
     faults: tuple[FaultDone, ...] = ()
     planned_faults: int = 0
+    coverage: Mapping[str, Any] = field(default_factory=dict)
+    """The states of the cluster that faults followed (nemesis.follow.coverage); empty where none did."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """By the names of ``METRICS``; one that was not measured is absent."""
 
@@ -354,6 +357,7 @@ def _record(
         incident_counts=dict(verdict.get("incident_counts") or {}),
         faults=tuple(_fault(each) for each in verdict.get("faults") or () if each.get("asked_for", True)),
         planned_faults=int(verdict.get("planned_faults") or 0),
+        coverage=_json(folder / FOLLOW_JSON, []) if plan.get("follows") else {},
         metrics=_metrics(verdict, metrics),
     )
 

@@ -333,7 +333,7 @@ class Nemesis:
                 looking.result()  # raises what went wrong
         finally:
             looking.cancel()
-            self.note({"phase": "coverage", **draw.coverage.to_dict()})
+            self.note({"phase": "coverage", **draw.to_dict()})
 
     def _deeds(self) -> Deeds:
         live = self._stage.restorer.live

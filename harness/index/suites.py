@@ -15,6 +15,7 @@ from typing import Final
 
 from wrackline.harness.index.baseline import Share, share
 from wrackline.harness.index.runs import Run, group_runs
+from wrackline.nemesis.follow.coverage import merged, summary
 
 _TIME: Final = re.compile(r"-\d{8}T\d{6}Z$")
 
@@ -34,6 +35,8 @@ class NightRow:
     """By suite; one that was not run that night is absent."""
     bad: int
     of: int
+    followed: str = ""
+    """How many states of the cluster, and pairs with a fault, its runs have reached."""
 
     @property
     def label(self) -> str:
@@ -77,6 +80,7 @@ def _row(name: str, runs: Sequence[Run]) -> NightRow:
         cells={suite: _cell(of) for suite, of in sorted(suites.items())},
         bad=sum(run.good is False for run in own),
         of=len(own),
+        followed=summary(merged([run.record.coverage for run in own])),
     )
 
 

@@ -7,7 +7,8 @@ NIGHT/summary.markdown, junit.xml
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -15,10 +16,12 @@ import yaml
 
 from wrackline.harness.nights.driver import Driver, Limits, Say
 from wrackline.harness.nights.journal import Journal
-from wrackline.harness.nights.queue import Saved, Task, agenda
+from wrackline.harness.nights.queue import Saved, Task, agenda, as_yaml
 from wrackline.harness.nights.shrinking import Raw
 from wrackline.harness.nights.spec import Case, Night
+from wrackline.harness.records import record
 from wrackline.harness.run.replay import replay_of
+from wrackline.nemesis.follow.coverage import merged
 
 NIGHT_JSON = "night.json"
 
@@ -56,6 +59,23 @@ def saved(folder: Path) -> tuple[Night, list[Saved]]:
     return Night.model_validate(said["night"], strict=False), cases
 
 
+def reached_before(text: str) -> dict[str, int]:
+    """Returns the pairs that a specification is told of as reached."""
+    follow = ((yaml.safe_load(text) or {}).get("nemesis") or {}).get("follow") or {}
+    return dict(follow.get("reached") or {})
+
+
+def with_reached(text: str, pairs: Mapping[str, int]) -> str:
+    """Returns a specification that knows of these pairs, so that it prefers others; as it was where no fault
+    follows a state."""
+    raw = yaml.safe_load(text) or {}
+    follow = (raw.get("nemesis") or {}).get("follow")
+    if follow is None or not pairs:
+        return text
+    follow["reached"] = {**(follow.get("reached") or {}), **pairs}
+    return as_yaml(raw)
+
+
 class NightDriver(Driver):
     """A whole night."""
 
@@ -64,6 +84,20 @@ class NightDriver(Driver):
         limits = Limits(self.night.budget, self.night.slots, self.night.keep_free_mb)
         super().__init__(folder, journal, limits, master=master, say=say)
         self._replayed: dict[str, Raw] = {}
+
+    def _begin(self, task: Task) -> None:
+        super()._begin(replace(task, text=with_reached(task.text, self._reached(task))))
+
+    def _reached(self, task: Task) -> Mapping[str, int]:
+        """Returns the pairs of state and fault that the runs so far have reached; for a run that is made
+        again, those that it had."""
+        runs = self.folder / "runs"
+        case, _, again = task.name.partition("~")
+        if again:
+            of = self.state.results[case].run
+            return reached_before((runs / of / "spec.yaml").read_text()) if of else {}
+        pairs: Mapping[str, int] = merged([record(one).coverage for one in sorted(runs.iterdir())])["pairs"]
+        return pairs
 
     def agenda(self) -> Iterable[Task]:
         return agenda(self.night, self.cases, self.state, self.replayed)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.follow.coverage import Coverage
 from wrackline.nemesis.follow.states import STATES, Occurrence
 from wrackline.nemesis.spec import FAULT, FollowSpec
 
@@ -25,25 +26,6 @@ def title(fault: FaultSpec) -> str:
     narrow = " between brokers" if getattr(fault, "controllers", True) is False else ""
     named = f" ({', '.join(apis)})" if apis else ""
     return f"{fault.fault} {fault.target}{narrow}{named}"
-
-
-@dataclass(slots=True)
-class Coverage:
-    """The states and the pairs of state and fault that a run has reached."""
-
-    states: Counter[str] = field(default_factory=Counter)
-    """State -> how often it became true."""
-    pairs: Counter[str] = field(default_factory=Counter)
-    """Pair -> how often its fault was in force, begun when the state was true."""
-    missed: Counter[str] = field(default_factory=Counter)
-    """Pair -> how often it was drawn and not reached: the state did not come, or its nodes were taken."""
-
-    def to_dict(self) -> dict[str, dict[str, int]]:
-        return {
-            "states": dict(sorted(self.states.items())),
-            "pairs": dict(sorted(self.pairs.items())),
-            "missed": dict(sorted(self.missed.items())),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +71,11 @@ class Draw:
         self._waited: Counter[str] = Counter()
         """State -> how often in a row it was waited for in vain."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """The coverage, and ``of``: all states and pairs that there are to be reached, by name."""
+        pairs = [name_of(state, one) for state in self._spec.states for one in self._faults(state)]
+        return {**self.coverage.to_dict(), "of": {"states": list(self._spec.states), "pairs": pairs}}
+
     def came(self, state: str, *, came: bool) -> None:
         """Takes down whether a state that was waited for came."""
         self._waited[state] = 0 if came else self._waited[state] + 1
@@ -124,10 +111,13 @@ class Draw:
         return round(self._chance.uniform(*self._spec.duration_s), 3)
 
     def _least_tried(self, state: str) -> FaultSpec:
-        faults = [*self._spec.faults, *self._spec.also.get(state, ())]
+        faults = self._faults(state)
         tries = [self._tried(name_of(state, one)) for one in faults]
         least = min(tries)
         return self._chance.choice([one for one, count in zip(faults, tries, strict=True) if count == least])
+
+    def _faults(self, state: str) -> list[FaultSpec]:
+        return [*self._spec.faults, *self._spec.also.get(state, ())]
 
     def _tried(self, pair: str) -> int:
         return self.coverage.pairs[pair] + self.coverage.missed[pair] + self._spec.reached.get(pair, 0)
@@ -135,13 +125,3 @@ class Draw:
 
 _RESTS = 0.8
 """The share of episodes after which the cluster may become well again first."""
-
-
-def merged(each: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
-    """Adds coverages up, as ``Coverage.to_dict`` has them."""
-    total = Coverage()
-    for one in each:
-        total.states.update(one.get("states", {}))
-        total.pairs.update(one.get("pairs", {}))
-        total.missed.update(one.get("missed", {}))
-    return total.to_dict()

@@ -19,6 +19,7 @@ from wrackline.nemesis.spec import FollowSpec
 from wrackline.systems.base import ClusterState
 
 OPENS_AT_LEAST_S = 0.5
+_TRIES = 5
 
 
 class Live(Protocol):
@@ -81,6 +82,7 @@ class Lane:
             await self._hit_other(self._looks.since(begun_at) or self._looks.there, episode)
         elif not await self._hit_any(self._true(state, begun_at), episode):
             self._miss(state, episode.fault, "its nodes could not be hit")
+            await self._hit_other(self._true(state, begun_at), episode)
         else:
             if episode.then:
                 await self._second(episode)
@@ -126,11 +128,13 @@ class Lane:
             await self._hit_other(self._looks.since(begun_at), episode)
 
     async def _hit_other(self, there: Sequence[Occurrence], episode: Episode) -> None:
-        """Hits one of what is there, whatever it is; nothing where nothing is."""
-        if there:
+        """Hits one of what is there, whatever it is; nothing where nothing is. A fault whose nodes another one
+        has is given up for the next."""
+        for _ in range(_TRIES if there else 0):
             one, fault = self._draw.second(there)
-            if not await self._hit(one, fault, episode.pick, episode.then_s):
-                self._miss(one.state, fault, "its nodes could not be hit")
+            if await self._hit(one, fault, episode.pick, episode.then_s):
+                return
+            self._miss(one.state, fault, "its nodes could not be hit")
 
     async def _hit(self, one: Occurrence, fault: FaultSpec, pick: int, lasts_s: float) -> bool:
         """Injects at once, aimed by what is true; it ends by itself after its time."""

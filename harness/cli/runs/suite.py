@@ -33,6 +33,8 @@ from wrackline.harness.notifications.run_summary import RunSummary
 from wrackline.harness.run.judge import exit_code
 from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.screen import put, table
+from wrackline.nemesis.follow.coverage import merged
+from wrackline.nemesis.follow.coverage import summary as summary_of
 from wrackline.progress import progress
 
 FOLDER = "nights"
@@ -168,6 +170,8 @@ def _summarize(here: Path, driver: NightDriver, end: Stopped | None) -> int:
     summaries = summary.summarized(here, accounts_of_runs, known)
     written = summary.write(here, driver.night, accounts_of_runs, summaries)
     _show(summaries)
+    if reached := followed(summaries):
+        click.echo(f"states followed: {reached}")
     for path in written:
         click.echo(f"  {path}")
     codehost.tell(driver.night.name, summaries, click.echo)
@@ -181,6 +185,11 @@ def _summarize(here: Path, driver: NightDriver, end: Stopped | None) -> int:
     if end is not None and not end.over:
         return STOPPED
     return exit_code(each.counts_as for each in summaries if each.counts_as is not None)
+
+
+def followed(summaries: Sequence[RunSummary]) -> str:
+    """Returns how many states of the cluster faults have followed in these runs; empty where none did."""
+    return summary_of(merged([one.record.coverage for one in summaries if one.record is not None]))
 
 
 def _show(summaries: Sequence[RunSummary]) -> None:

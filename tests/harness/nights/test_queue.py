@@ -11,8 +11,9 @@ import yaml
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.journal import Did, Journal, State, read
+from wrackline.harness.nights.night import reached_before, with_reached
 from wrackline.harness.nights.order import Before, before, nights, ordered
-from wrackline.harness.nights.queue import Saved, Task, agenda, smallest
+from wrackline.harness.nights.queue import Saved, Task, agenda, as_yaml, smallest
 from wrackline.harness.nights.spec import Night
 from wrackline.harness.nights.summary import accounts
 from wrackline.harness.records import JOURNAL
@@ -209,3 +210,11 @@ def test_a_failure_is_forgotten_after_five_nights(tmp_path: Path, count: int) ->
         judged(journal, "a", Verdict.PASS if number else Verdict.VIOLATION)
         journal.close()
     assert before(nights(tmp_path, "n"))["a"].failed is (count == 5)
+
+
+def test_a_run_is_told_which_pairs_of_state_and_fault_were_reached_before() -> None:
+    follows = as_yaml({"nemesis": {"follow": {"reached": {"a > kill": 1}}}})
+    assert reached_before(with_reached(follows, {"b > kill": 2})) == {"a > kill": 1, "b > kill": 2}
+    plain = as_yaml({"nemesis": {"random": {"faults": ["kill"]}}})
+    assert with_reached(plain, {"b > kill": 2}) == plain
+    assert reached_before(plain) == {}

@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from wrackline.nemesis.follow.draw import Draw, merged, name_of
+from wrackline.nemesis.follow.coverage import merged, summary
+from wrackline.nemesis.follow.draw import Draw, name_of
 from wrackline.nemesis.follow.states import Occurrence
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.nemesis.spec import FollowSpec, SpecError, load
@@ -70,9 +71,26 @@ def test_a_fault_beside_the_usual_ones_follows_its_states_alone() -> None:
     assert "isr-of-one > messages leader (Fetch)" not in pairs
 
 
-def test_coverages_are_added_up() -> None:
-    one = {"states": {"a": 1}, "pairs": {"a > kill": 2}, "missed": {}}
-    assert merged([one, one]) == {"states": {"a": 2}, "pairs": {"a > kill": 4}, "missed": {}}
+def test_coverages_are_added_up_and_told_in_a_line() -> None:
+    one = {
+        "states": {"a": 1},
+        "pairs": {"a > kill": 2},
+        "missed": {},
+        "of": {"states": ["a", "b"], "pairs": ["a > kill"]},
+    }
+    other = {**one, "states": {}, "of": {"states": ["a"], "pairs": ["a > kill", "a > pause", "b > kill"]}}
+    both = merged([one, other, {}])
+    assert (both["states"], both["pairs"]) == ({"a": 1}, {"a > kill": 4})
+    assert summary(both) == "1 of 2 states, 1 of 3 pairs"
+    assert summary(merged([{}])) == summary({}) == ""
+
+
+def test_a_draw_says_all_that_there_is_to_be_reached() -> None:
+    assert Draw(spec(), 1).to_dict()["of"]["pairs"] == [
+        f"{state} > {fault}"
+        for state in ("isr-of-one", "new-leader")
+        for fault in ("kill one", "pause one", "power-cut subject")
+    ]
 
 
 def test_a_plan_with_what_follows_survives_json() -> None:
