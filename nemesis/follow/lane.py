@@ -128,8 +128,8 @@ class Lane:
             await self._hit_other(self._looks.since(begun_at), episode)
 
     async def _hit_other(self, there: Sequence[Occurrence], episode: Episode) -> None:
-        """Hits one of what is there, whatever it is; nothing where nothing is. A fault whose nodes another one
-        has is given up for the next."""
+        """Hits one of what is there, whatever it is; nothing where nothing is. A fault whose nodes are taken
+        already is given up for the next."""
         for _ in range(_TRIES if there else 0):
             one, fault = self._draw.second(there)
             if await self._hit(one, fault, episode.pick, episode.then_s):
