@@ -54,6 +54,8 @@ def refusals(spec: Sections) -> Iterator[str]:
             f"nemesis.guided {spec.nemesis.guided.name}: guided schedules are for hosts; use schedule or "
             "random, or another fleet"
         )
+    if spec.nemesis.follow is not None:
+        yield "nemesis.follow: faults follow the state of hosts; use schedule or random, or another fleet"
     if spec.topics:
         yield "topics: virtual time has one topic: give it as topic"
     keys = WORKLOADS.get(spec.workload.name)

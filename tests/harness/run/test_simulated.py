@@ -128,6 +128,7 @@ def test_every_fault_happens_or_is_refused_in_one_line(fault: str, tmp_path: Pat
         ("system.config.segment_bytes=1000", "system.config.segment_bytes: virtual time has no such setting"),
         ("system.racks={n1: a}", "virtual time has no racks"),
         ("nemesis.guided=dead-leader", "guided schedules are for hosts"),
+        ("nemesis.follow={}", "faults follow the state of hosts"),
         ("topics=[{name: a}, {name: b}]", "virtual time has one topic"),
         ("fleet.spares=1", "fleet.spares"),
     ],
