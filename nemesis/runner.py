@@ -21,7 +21,6 @@ from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.follow.draw import Draw
 from wrackline.nemesis.follow.lane import Lane
 from wrackline.nemesis.follow.looks import Deeds, Looks
-from wrackline.nemesis.follow.states import Occurrence
 from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.conditions import POLL_S, until_it_holds, until_it_is_more
@@ -50,6 +49,7 @@ from wrackline.nemesis.spec import FollowSpec, GuidedSpec
 from wrackline.nemesis.stage import Canaries, Hold, Recording, Stage
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
+from wrackline.nemesis.targets.states import Occurrence
 from wrackline.nemesis.targets.words import (
     SPARES,
     coordinator_of,

@@ -19,9 +19,9 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from wrackline.nemesis.faults.spec import FaultSpec, Strict
-from wrackline.nemesis.follow.states import STATES, USUAL
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.presets import PRESETS
+from wrackline.nemesis.targets.states import STATES, USUAL
 from wrackline.plugins.doors import Door
 from wrackline.plugins.fields import JsonSchema, Lax, Like, Seconds, SomeSeconds
 from wrackline.plugins.nearest import instead_of

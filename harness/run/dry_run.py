@@ -17,7 +17,6 @@ from wrackline.harness.specification.access import Access, access_of
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.follow.draw import title
-from wrackline.nemesis.follow.states import STATES
 from wrackline.nemesis.guided.steps import (
     AskEnd,
     Await,
@@ -36,6 +35,7 @@ from wrackline.nemesis.guided.steps import (
 from wrackline.nemesis.preview import foreseen, guided_steps
 from wrackline.nemesis.schedule import Plan
 from wrackline.nemesis.spec import FollowSpec
+from wrackline.nemesis.targets.states import STATES
 from wrackline.systems.base import Node
 
 SET_UP_S, TURNED_S, HEALED_S, READ_S, COLLECTED_S = 10.0, 1.0, 2.0, 1.0, 2.0

@@ -11,8 +11,8 @@ from typing import Any
 
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.follow.coverage import Coverage
-from wrackline.nemesis.follow.states import STATES, Occurrence
 from wrackline.nemesis.spec import FAULT, FollowSpec
+from wrackline.nemesis.targets.states import STATES, Occurrence
 
 
 def name_of(state: str, fault: FaultSpec) -> str:

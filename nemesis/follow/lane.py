@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.follow.draw import Draw, Episode, name_of, title
 from wrackline.nemesis.follow.looks import Looks
-from wrackline.nemesis.follow.states import STATES, Occurrence
 from wrackline.nemesis.spec import FollowSpec
+from wrackline.nemesis.targets.states import STATES, Occurrence
 from wrackline.systems.base import ClusterState
 
 OPENS_AT_LEAST_S = 0.5

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
-from wrackline.nemesis.follow.states import Occurrence, View, occurrences
+from wrackline.nemesis.targets.states import Occurrence, View, occurrences
 from wrackline.systems.base import ClusterState, Place
 
 LOOK_S = 0.08

@@ -9,9 +9,9 @@ import pytest
 
 from wrackline.nemesis.follow.coverage import merged, summary
 from wrackline.nemesis.follow.draw import Draw, name_of
-from wrackline.nemesis.follow.states import Occurrence
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.nemesis.spec import FollowSpec, SpecError, load
+from wrackline.nemesis.targets.states import Occurrence
 
 FAULTS = ["kill", "pause", {"fault": "power-cut", "target": "subject"}]
 

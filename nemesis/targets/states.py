@@ -173,7 +173,8 @@ STATES: Final[Mapping[str, State]] = {
     "isr-of-one": State(
         "one replica is alone in the ISR",
         _alone,
-        _of("bystanders", *_STOP, {"fault": "power-cut"}),
+        # Killed ones come back with all that they had: then it tells what the one that is alone had lost.
+        _of("bystanders", *_STOP, {"fault": "kill"}, {"fault": "power-cut"}),
         weight=4,
     ),
     "left-isr": State("a replica has just left the ISR", _departed, _of("1 of bystanders", *_STOP)),

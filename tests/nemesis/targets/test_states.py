@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.nemesis.doubles import cluster, partition
-from wrackline.nemesis.follow.states import STATES, View, occurrences
 from wrackline.nemesis.spec import FAULT
+from wrackline.nemesis.targets.states import STATES, View, occurrences
 from wrackline.systems.base import ClusterState, PartitionState
 
 WELL = cluster(partition(epoch=4))
