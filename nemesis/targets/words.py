@@ -56,8 +56,7 @@ HELP = (
     "previous-leader, follower, isr-last, elr and replicas, coordinator(group), likewise (group G), "
     "(transaction) and (share), zookeepers, leader(zookeeper), follower(zookeeper), "
     "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; TOPIC is the "
-    f"run's, {' or '.join(INTERNAL_TOPICS)}, G one of workload.groups; in nemesis.follow besides subject "
-    "and bystanders"
+    f"run's, {' or '.join(INTERNAL_TOPICS)}, G one of workload.groups"
 )
 HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 
