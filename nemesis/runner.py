@@ -21,6 +21,7 @@ from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.follow.draw import Draw
 from wrackline.nemesis.follow.lane import Lane
 from wrackline.nemesis.follow.looks import Deeds, Looks
+from wrackline.nemesis.follow.losses import TAKE_BYTES, Losses
 from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.conditions import POLL_S, until_it_holds, until_it_is_more
@@ -102,6 +103,7 @@ class Nemesis:
         self._last: tuple[str, ...] = ()
         self._names = {fault.id: fault.spec.fault for fault in plan.faults}
         """Id of each fault that has a time, or that a state has drawn -> its name."""
+        self._losses = Losses()
         self._unclean: set[int] = set()
         """Nodes that were killed or lost their power, and have not registered since."""
         self._asked: list[asyncio.Future[None]] = []
@@ -261,6 +263,7 @@ class Nemesis:
             log.info("nobody describes the cluster: %s", nobody)
             return None
         self._leaders.see(state)
+        self._losses.see(state)
         return state
 
     async def _coordinators(self, role: str) -> Mapping[str, Sequence[int]]:
@@ -360,9 +363,14 @@ class Nemesis:
         except TargetError as nobody:
             log.info("%s %s after %s: %s", name, fault.target, about.state, nobody)
             return None
+        nodes = {node.node_id for node in self._system.nodes if node.host.name in hosts}
+        if name.startswith(TAKE_BYTES) and self._plan.follow is not None:
+            if state is None or not self._losses.fit(state, nodes, self._plan.follow.lossy):
+                return None
+            self._losses.begin(state, nodes)
         self._names[fault_id], self._last = name, hosts
         if name in UNCLEAN:
-            self._unclean |= {node.node_id for node in self._system.nodes if node.host.name in hosts}
+            self._unclean |= nodes
         role = f"{fault.target}, {about.state}" if about.state else f"{fault.target}, to begin with"
         context = injected(self._stage, built, fault_id=fault_id, hosts=hosts, role=role)
         live = await _Live.begin(context)

@@ -255,6 +255,10 @@ class FollowSpec(Strict):
     """So many go on beside each other, and overlap."""
     duration_s: Range = (1.0, 6.0)
     """How long a fault stays once it has come to something: from, to."""
+    lossy: Annotated[int, Field(ge=0, le=15)] = 1
+    """So many replicas of a partition may lose what they had not synced before its ISR is full again: with
+    MinISR of them acks=all promises nothing, unless every write is synced. Power cuts of more are passed
+    over."""
     patience_s: SomeSeconds = 15.0
     """So long a state is waited for; then another one is drawn."""
     then: Annotated[float, Field(ge=0, le=1)] = 0.5

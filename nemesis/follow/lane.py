@@ -106,11 +106,13 @@ class Lane:
         about = self._led_place(episode.pick)
         if about is None or episode.opener is None:
             return None
-        opener = episode.opener
+        others = [one for one in self._spec.openers[episode.state] if one != episode.opener]
 
         async def hold() -> None:
-            if (live := await self._begin(opener, about, episode.pick)) is not None:
-                await self._hold(live, over, self._rest_s())
+            for opener in filter(None, (episode.opener, *others)):
+                if (live := await self._begin(opener, about, episode.pick)) is not None:
+                    await self._hold(live, over, self._rest_s())
+                    return
 
         self._live.append(asyncio.ensure_future(hold()))
         return self._live[-1]
