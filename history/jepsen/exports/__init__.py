@@ -15,6 +15,8 @@
 ``register``    Knossos: ``:write``, ``:read`` of ``[k v]`` tuples (``jepsen.independent``), of the workload
                 ``register``
 ``queue``       Knossos: ``:enqueue``, ``:dequeue`` of ``[k v]`` tuples, of the workload ``queue``
+``share``       ``wrackline check -m share --set faults=true``: ``:acquire``, ``:accept``, ``:reject``,
+                ``:release``, ``:renew`` and ``:expire`` of the workload ``share``
 ==============  ============================================================================================
 
 Rows of runner and replicas have no counterpart and are left out; faults are ``:nemesis`` operations of
@@ -29,6 +31,7 @@ from wrackline.history.jepsen.exports.common import Keys, Row, rows
 from wrackline.history.jepsen.exports.elle import list_append, rw_register
 from wrackline.history.jepsen.exports.kafka import kafka
 from wrackline.history.jepsen.exports.objects import log, queue, register
+from wrackline.history.jepsen.exports.share import share
 from wrackline.history.jepsen.text import Operation
 
 __all__ = ["MODELS", "Keys", "kafka", "list_append", "rows"]
@@ -40,4 +43,5 @@ MODELS: Mapping[str, Callable[[Iterable[Row], Keys], Iterator[Operation]]] = {
     "log": log,
     "register": register,
     "queue": queue,
+    "share": share,
 }

@@ -155,3 +155,40 @@ def test_logs_go_out_with_offsets_and_ends(tmp_path: Path) -> None:
         ("invoke", "read", [1, None]),
         ("ok", "read", [1, [[0, 160]]]),
     ]
+
+
+def test_share_groups_go_out_record_by_record_with_the_end_of_each_lock(tmp_path: Path) -> None:
+    def event(
+        process: int, kind: Type, f: str, at: int, records: tuple[Record, ...] = (), **extra: Any
+    ) -> Event:
+        named = {"group": "g", **extra}
+        return Event(process, kind, f, topic="log", records=records, extra=named, time_ns=at * 1_000_000)
+
+    two, renew = (Record(1, 4, 64), Record(1, 5, 80)), {"acks": {"renew": {"1": [4]}, "accept": {"1": [5]}}}
+    timeline = [
+        event(1, Type.OK, "subscribe", 0, share={"lock_ms": 100}),
+        event(1, Type.INVOKE, "acquire", 5),
+        event(1, Type.OK, "acquire", 9, two, counts=[1, 2], since_ns=3_000_000),
+        event(2, Type.INVOKE, "acknowledge", 10, member=1, **renew),
+        event(2, Type.INFO, "acknowledge", 20, member=1, acks={"accept": {"1": [5]}}),
+        event(1, Type.INVOKE, "acquire", 21),
+        event(1, Type.OK, "acquire", 22, two[:1], counts=[1], since_ns=21_000_000, renewed=[[1, 4]]),
+        event(1, Type.OK, "crash", 30),
+    ]
+    write_history(tmp_path, INFO, timeline)
+    first, second = {"record": ("g", 1, 4), "member": 1}, {"record": ("g", 1, 5), "member": 1}
+    found = list(MODELS["share"](rows(tmp_path), Keys()))
+    assert [(o["time"] // 1_000_000, str(o["type"]), str(o["f"]), o["value"]) for o in found] == [
+        (3, "invoke", "acquire", first),
+        (3, "invoke", "acquire", second),
+        (9, "ok", "acquire", {**first, "count": 1}),
+        (9, "ok", "acquire", {**second, "count": 2}),
+        (10, "invoke", "renew", first),
+        (10, "invoke", "accept", second),
+        (20, "info", "renew", first),
+        (20, "ok", "accept", second),
+        (30, "invoke", "release", first),
+        (103, "invoke", "expire", {**first, "count": 1, "renewals": 0}),
+        (103, "invoke", "expire", {**second, "count": 2, "renewals": 0}),
+        (110, "invoke", "expire", {**first, "count": 1, "renewals": 1}),
+    ]

@@ -101,5 +101,6 @@ LOCKS = (
     "reentrant-mutex",
     "reentrant-fenced-mutex",
     "semaphore",
+    "share",
 )
 """None of these is hard: few hold one at a time, and who waits has no place before they give it up."""
