@@ -69,6 +69,14 @@ def released(client: str) -> list[Event]:
     return [*FENCED, *done(1, "release", None, {"client": client})]
 
 
+SHARED = done(0, "acquire", {"member": "a"}, {"member": "a", "count": 1})
+
+
+def accepted(member: str) -> list[Event]:
+    """What the record's member answers, or another."""
+    return done(1, "accept", {"member": member}, {"member": member})
+
+
 def inserted(key: int) -> list[Event]:
     """A row of key 1, and one of this key."""
     first, second = [1, [1, None]], [key, [None, 2]]
@@ -89,6 +97,7 @@ CASES = [
     reads("log", APPENDED, None, [[0, 7], [1, 8]], [[0, 8]]),
     Case("mutex", HELD, [*HELD[:2], *done(1, "acquire", None, None)]),
     *[Case(model, released("a"), released("b")) for model in WITH_OWNERS],
+    Case("share", [*SHARED, *accepted("a")], [*SHARED, *accepted("b")]),
 ]  # fmt: skip
 RULES = [
     reads(
