@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from wrackline.history.faults import Happened
 from wrackline.nemesis.faults.spec import FaultSpec
 
 if TYPE_CHECKING:
+    from wrackline.history.faults import Happened
     from wrackline.harness.specification.sections import Sections
 
 SYSTEM = "wrackline"
@@ -85,6 +85,8 @@ def cannot(fault: FaultSpec, hosts: tuple[str, ...]) -> str | None:
 
 def as_happened(fault: FaultSpec, targets: tuple[str, ...]) -> Happened:
     """The fault, aimed at these hosts, as a record of it would say it."""
+    from wrackline.history.faults import Happened  # imports Arrow
+
     how = {key: value for key, value in fault.model_dump(mode="json").items() if key not in _NOT_HOW}
     return Happened("f0", fault.fault, targets, 0.0, 0.0, how)
 
