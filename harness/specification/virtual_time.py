@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from wrackline.nemesis.faults.spec import FaultSpec
 
 if TYPE_CHECKING:
-    from wrackline.history.faults import Happened
     from wrackline.harness.specification.sections import Sections
+    from wrackline.history.faults import Happened
 
 SYSTEM = "wrackline"
 WORKLOADS: Mapping[str, frozenset[str]] = {
