@@ -131,7 +131,7 @@ def test_two_parts_of_one_name_are_refused(site: Path, capsys: pytest.CaptureFix
 def test_a_name_that_there_is_not_says_what_there_is() -> None:
     with pytest.raises(
         PluginError,
-        match=r"no fleet .vm.; there are inventory, libvirt, netns, none, process, qemu, simulated; `wrackline",
+        match=r"no fleet .vm.; there are inventory, libvirt, netns, none, process, qemu, simulated; ",
     ):
         load(Group.FLEETS, "vm")
 
