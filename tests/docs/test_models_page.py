@@ -20,7 +20,7 @@ from wrackline.harness.jepsen.operations import read_operations
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs/models.md").read_text()
 MODEL, PROGRAM = re.findall(r"^```python\n(.*?)^```$", TEXT, re.M | re.S)
-(HISTORY,) = re.findall(r"^```clojure\n(.*?)^```$", TEXT, re.M | re.S)
+SHARE, HISTORY = re.findall(r"^```clojure\n(.*?)^```$", TEXT, re.M | re.S)
 
 
 @pytest.fixture
@@ -42,6 +42,19 @@ def test_two_clients_cannot_have_the_last_seats(folder: Path) -> None:
     assert history[part.stuck or 0].f == "book"
     assert search(history[:1], load(f"{folder}/seats.py:Seats")).answer is Answer.VALID
     assert search(history[:2], load(f"{folder}/seats.py:Seats", initial=120)).answer is Answer.VALID
+
+
+def test_a_record_is_not_given_again_before_its_lock_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = SHARE.splitlines(keepends=True)
+    # As it stands, and with the end of the lock before the second delivery.
+    for order, code in ((lines, 1), ([*lines[:2], lines[4], *lines[2:4]], 0)):
+        (tmp_path / "share.edn").write_text("".join(order))
+        with pytest.raises(SystemExit) as ended:
+            main(["check", "--model", "share", "share.edn"])
+        assert ended.value.code == code, capsys.readouterr().out
 
 
 def test_the_command_prints_what_the_page_shows(

@@ -58,7 +58,7 @@ def test_it_takes_two_topics_that_are_alike() -> None:
     assert takes in refused(SPEC.replace(", {name: log-out, partitions: 2}", ""))
 
 
-NO_PLAN = SimpleNamespace(faults=(), guided=None)
+NO_PLAN = SimpleNamespace(faults=(), guided=None, follow=None)
 
 
 def test_what_cannot_serve_it_is_refused() -> None:
