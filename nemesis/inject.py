@@ -41,6 +41,13 @@ class Injection:
     """Why it is not in force; its body should not wait."""
 
 
+def missed(fault_id: str, role: str, why: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The rows of a fault that never began, and was not proved therefore: its beginning and its end."""
+    begun: dict[str, Any] = {"id": fault_id, "phase": "begin", "targets": [], "role": role, "proved": None}
+    proof = {"proved": False, "proof": "it was never in force", "error": why, "lost": {}, "lossy": []}
+    return begun, {**begun, "phase": "ended", **proof}
+
+
 @asynccontextmanager
 async def injected(
     stage: Stage, fault: Fault, *, fault_id: str, hosts: tuple[str, ...], role: str

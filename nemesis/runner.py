@@ -44,7 +44,7 @@ from wrackline.nemesis.guided.steps import (
     Sleep,
 )
 from wrackline.nemesis.heal import Healer, NemesisError
-from wrackline.nemesis.inject import Injection, injected, look_again
+from wrackline.nemesis.inject import Injection, injected, look_again, missed
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import FollowSpec, GuidedSpec
 from wrackline.nemesis.stage import Canaries, Hold, Recording, Stage
@@ -300,16 +300,8 @@ class Nemesis:
     def _record_miss(self, fault_id: str, fault: str, role: str, why: str) -> None:
         """A fault that never happened is a fault that was not proved."""
         log.warning("%s %s (%s): %s", fault_id, fault, role, why)
-        begun: dict[str, Any] = {
-            "id": fault_id,
-            "phase": "begin",
-            "targets": [],
-            "role": role,
-            "proved": None,
-        }
-        proof = {"proved": False, "proof": "it was never in force", "error": why, "lost": {}, "lossy": []}
-        self._stage.record(fault, begun)
-        self._stage.record(fault, {**begun, "phase": "ended", **proof})
+        for row in missed(fault_id, role, why):
+            self._stage.record(fault, row)
 
     # --- what follows the state ---------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from wrackline.harness.run.live.live import LiveRun
-from wrackline.harness.run.live.outcome import CannotRecord, Interrupted, Options, Outcome
+from wrackline.harness.run.live.outcome import Interrupted, Options, Outcome, cannot_record
 from wrackline.harness.run.live.setup import new_test_id
 from wrackline.harness.run.logfile import logged_to
 from wrackline.harness.specification.build import build_parts
@@ -43,10 +43,7 @@ def opened(spec: Spec, options: Options) -> Iterator[LiveRun]:
             live = LiveRun(spec, parts, test_id, run_dir, options, progress)
         except (OSError, RecordingFailed) as error:
             shutil.rmtree(run_dir, ignore_errors=True)
-            why = getattr(error, "strerror", None) or str(error).split(";")[0]
-            raise CannotRecord(
-                f"{run_dir} cannot be written: {why}; make room there, or name another folder with --results"
-            ) from error
+            raise cannot_record(run_dir, error) from error
         yield live
 
 

@@ -38,16 +38,14 @@ class Account:
     @property
     def troubles(self) -> list[str]:
         """Returns what broke down on our side, in the order in which it did."""
-        return [f"{one['step']}: {one['error']}" for one in self._troubles]
+        return _lines(self._troubles)
 
     def trouble(self, step: str, error: str) -> None:
         """Hosts, SSH, deployment or our own disk failed: the run cannot simply pass. Of ``error`` the first
         line counts."""
         self._troubles.append({"step": step, "error": (error.splitlines() or ["no reason given"])[0]})
-        content = {"error": "; ".join(self.troubles), "troubles": self._troubles}
         try:
-            with whole_file(self._run_dir / INFRASTRUCTURE) as part:
-                part.write_bytes(orjson.dumps(content) + b"\n")
+            write_troubles(self._run_dir, self._troubles)
         except OSError as full:
             log.warning("%s cannot be written: %s", INFRASTRUCTURE, full)
 
@@ -88,6 +86,17 @@ class Account:
 
     def _row(self, f: str, extra: Mapping[str, Any]) -> None:
         self._recorder.record(Event(CONTROL, Type.INFO, f, extra=extra))
+
+
+def write_troubles(run_dir: Path, troubles: Sequence[Mapping[str, str]]) -> None:
+    """Writes down what broke down on our side: ``step`` and ``error`` of each. Raises OSError."""
+    content = {"error": "; ".join(_lines(troubles)), "troubles": troubles}
+    with whole_file(run_dir / INFRASTRUCTURE) as part:
+        part.write_bytes(orjson.dumps(content) + b"\n")
+
+
+def _lines(troubles: Sequence[Mapping[str, str]]) -> list[str]:
+    return [f"{one['step']}: {one['error']}" for one in troubles]
 
 
 def left_out_lines(left_out: Mapping[str, Sequence[int]], places: Sequence[tuple[str, int]]) -> Iterator[str]:

@@ -28,7 +28,7 @@ from wrackline.harness.run.live.leaps import Leaps
 from wrackline.harness.run.live.observer import Assignment, Observer
 from wrackline.harness.run.live.outcome import Options, Outcome, what_is_left
 from wrackline.harness.run.live.progress import Progress
-from wrackline.harness.run.live.setup import internal_topics, later_versions, plan_of, run_info, saved_plan
+from wrackline.harness.run.live.setup import internal_topics, later_versions, plan_of, run_info, save_request
 from wrackline.harness.run.live.unexpected_exits import LOOK_EVERY_S, Deaths, down
 from wrackline.harness.run.live.warm import become_steady
 from wrackline.harness.run.live.watch import Watch
@@ -93,9 +93,7 @@ class LiveRun:
         self.options = options
         self.progress = progress
         self.interrupts = Interrupts(progress.say)
-        (run_dir / "spec.yaml").write_text(spec.to_yaml())
-        saved = orjson.dumps(saved_plan(plan_of(spec)), option=orjson.OPT_INDENT_2)
-        (run_dir / "plan.json").write_bytes(saved + b"\n")
+        save_request(spec, run_dir)
         self.spec = spec = as_run(spec, test_id)
         self.plan: Plan = plan_of(spec)
         self.parts = parts

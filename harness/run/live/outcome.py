@@ -18,6 +18,14 @@ class CannotRecord(InputError):
     """The run's directory cannot be written: nothing was begun. One line: where, why, how to mend."""
 
 
+def cannot_record(run_dir: Path, error: Exception) -> CannotRecord:
+    """``error``: what went wrong when its directory was to be written."""
+    why = getattr(error, "strerror", None) or str(error).split(";")[0]
+    return CannotRecord(
+        f"{run_dir} cannot be written: {why}; make room there, or name another folder with --results"
+    )
+
+
 def _nothing() -> None:
     pass
 

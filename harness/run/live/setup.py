@@ -5,7 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+import orjson
 
 from wrackline.harness.specification.build import topic_configs
 from wrackline.harness.specification.parts import COORDINATED
@@ -41,6 +44,15 @@ def internal_topics(spec: Spec) -> list[str]:
     """Returns the internal topics whose leaders the history has: of groups, whom they coordinate."""
     has_groups = COORDINATED["group"] & spec.workload.needs
     return [topic for topic, what in INTERNAL_TOPICS.items() if what == "group" and has_groups]
+
+
+def save_request(spec: Spec, run_dir: Path) -> Plan:
+    """Writes down the request for a run: specification and plan. Returns the plan. Raises OSError."""
+    (run_dir / "spec.yaml").write_text(spec.to_yaml())
+    chosen = plan_of(spec)
+    saved = orjson.dumps(saved_plan(chosen), option=orjson.OPT_INDENT_2)
+    (run_dir / "plan.json").write_bytes(saved + b"\n")
+    return chosen
 
 
 def saved_plan(chosen: Plan) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from typing import Any
 
 from wrackline.harness.specification.virtual_time import as_happened
 from wrackline.history.model import NEMESIS, Event, Type
+from wrackline.nemesis.inject import missed
 from wrackline.nemesis.schedule import Plan, PlannedFault
+from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
 from wrackline.simulator.faults.driver import Begun, host
 from wrackline.simulator.faults.kinds import Fault, Kind
@@ -18,7 +20,7 @@ from wrackline.simulator.faults.replayed import in_virtual_time
 from wrackline.simulator.output.nemesis_rows import NemesisRows
 from wrackline.simulator.run.recorded import RecordedRun
 from wrackline.simulator.world.world import FIRST_CONTROLLER, World
-from wrackline.systems.base import ClusterState, Node, PartitionState, Place
+from wrackline.systems.base import ClusterState, Node, PartitionState
 
 RESOLVE_MS = 5_000.0
 """How long a role may be vacant."""
@@ -43,8 +45,7 @@ class PlannedFaults:
         self._held: dict[str, str] = {}
         """Host -> the fault that has taken its node."""
         self._last: tuple[str, ...] = ()
-        self._leaders: dict[Place, int] = {}
-        self._former: dict[Place, int] = {}
+        self._leaders = Leaders()
         self._here: dict[int, _InForce] = {}
         """By the number that the driver knows a fault by."""
         self._run: RecordedRun
@@ -71,12 +72,7 @@ class PlannedFaults:
         self._run.world.at(at_ms, lambda: None if self._run.driver.stopped else then())
 
     def _remember(self) -> None:
-        for one in self._state().partitions:
-            before = self._leaders.get(one.place, -1)
-            if one.leader >= 0 and one.leader != before:
-                if before >= 0:
-                    self._former[one.place] = before
-                self._leaders[one.place] = one.leader
+        self._leaders.see(self._state())
         self._at(self._run.world.now_ms + _REMEMBER_MS, self._remember)
 
     def _due(self, planned: PlannedFault, until_ms: float | None = None) -> None:
@@ -89,7 +85,7 @@ class PlannedFaults:
             held=self._held if holds else {},
             topics=self._topics,
             last=self._last,
-            former=self._former,
+            former=self._leaders.former,
         )
         try:
             hosts = resolve(planned.spec.target, now, planned.pick)
@@ -183,11 +179,9 @@ class _Rows(NemesisRows):
         self._say(one.planned, {"phase": phase, "targets": list(one.hosts), **more})
 
     def missed(self, planned: PlannedFault, why: str) -> None:
-        """A fault that never happened is a fault that was not proved."""
-        begun: dict[str, Any] = {"targets": [], "proved": None}
-        proof = {"proved": False, "proof": "it was never in force", "error": why, "lost": {}, "lossy": []}
-        self._say(planned, {"phase": "begin", **begun})
-        self._say(planned, {"phase": "ended", **begun, **proof})
+        """Records a fault that never happened."""
+        for row in missed(planned.id, planned.spec.target, why):
+            self._say(planned, row)
 
     def _say(self, planned: PlannedFault, extra: dict[str, Any]) -> None:
         extra = {"id": planned.id, "role": planned.spec.target, **extra}

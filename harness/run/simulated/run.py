@@ -7,14 +7,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
-
-from wrackline.checkers.inputs.course import INFRASTRUCTURE
 from wrackline.harness.run.live.interrupt import Interrupts
-from wrackline.harness.run.live.outcome import CannotRecord, Options, Outcome
+from wrackline.harness.run.live.outcome import Options, Outcome, cannot_record
 from wrackline.harness.run.live.progress import Progress
-from wrackline.harness.run.live.setup import new_test_id, plan_of, run_info, saved_plan
+from wrackline.harness.run.live.setup import new_test_id, run_info, save_request
 from wrackline.harness.run.logfile import logged_to
+from wrackline.harness.run.runner_events import write_troubles
 from wrackline.harness.run.simulated.faults import PlannedFaults
 from wrackline.harness.run.simulated.setup import configs, producing, setup_of
 from wrackline.harness.specification.build import build_parts
@@ -43,17 +41,11 @@ def run_simulated(spec: Spec, options: Options) -> Outcome:
             return _made(spec, options, test_id, run_dir, progress)
     except OSError as error:
         shutil.rmtree(run_dir, ignore_errors=True)
-        raise CannotRecord(
-            f"{run_dir} cannot be written: {error.strerror or error}; make room there, or name another "
-            "folder with --results"
-        ) from error
+        raise cannot_record(run_dir, error) from error
 
 
 def _made(spec: Spec, options: Options, test_id: str, run_dir: Path, progress: Progress) -> Outcome:
-    (run_dir / "spec.yaml").write_text(spec.to_yaml())
-    plan = plan_of(spec)
-    saved = orjson.dumps(saved_plan(plan), option=orjson.OPT_INDENT_2)
-    (run_dir / "plan.json").write_bytes(saved + b"\n")
+    plan = save_request(spec, run_dir)
     system = build_parts(spec, test_id).system
     interrupts = Interrupts(progress.say)
     session = RecordedRun(
@@ -77,8 +69,7 @@ def _made(spec: Spec, options: Options, test_id: str, run_dir: Path, progress: P
         replace(info, unread={**info.unread, **UNREAD}),
     )
     if trouble:
-        content = {"error": trouble, "troubles": [{"step": "simulate", "error": trouble}]}
-        (run_dir / INFRASTRUCTURE).write_bytes(orjson.dumps(content) + b"\n")
+        write_troubles(run_dir, [{"step": "simulate", "error": trouble}])
     options.recovered()
     return Outcome(run_dir, (trouble,) if trouble else (), driven=True, interrupted=interrupts.asked.is_set())
 
