@@ -82,6 +82,8 @@ class Knobs:
     """Records of a partition that a poll gives a member."""
     generations_told: bool = True
     """The client tells which member it is, and in which generation."""
+    share_members: int = 0
+    """Of a share group; 0: there is none. They go on until the group has nothing left."""
     transactional: int = 0
     """Of the producers: each sends to several partitions and polls in one transaction."""
     aborted: float = 0.1
@@ -110,13 +112,16 @@ class Knobs:
     def may_show(self) -> frozenset[str]:
         """The anomalies that may be found in a correct history and are no false alarm: without idempotence
         a retry appends a second time, which may be behind what was sent after it; nothing keeps the
-        records of a transaction together that is not isolated. Writes that were not proven are counted,
+        records of a transaction together that is not isolated; deliveries of a share group are used up where
+        answers come after the lock. Writes that were not proven are counted,
         whatever the run."""
         result = {"unproven-write"}
         if not self.idempotence:
             result |= {"duplicate", "batch-order"}
         if self.transactional and not self.isolated:
             result |= {"write-cycle", "read-cycle"}
+        if self.share_members:
+            result.add("archived-unrefused")
         return frozenset(result)
 
     @property
@@ -207,6 +212,7 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
         commit_unanswered=share(0.6),
         polled_at_most=int(random.choice([1, 3, 20, 500])),
         generations_told=bool(random.random() < 0.8),
+        share_members=int(np.random.default_rng([seed, 0x54A]).choice([0, 0, 1, 3])),
         transactional=transactional,
         aborted=share(0.4),
         isolated=isolated,

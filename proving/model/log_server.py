@@ -40,6 +40,7 @@ from wrackline.proving.model.readers import (
     reads,
     transaction_reads,
 )
+from wrackline.proving.model.share_server import ShareRun, share_group
 
 ACKED = 0
 """``told_rec`` before the offsets are known."""
@@ -67,6 +68,7 @@ class Outcome:
     reads: Reads
     transactions: TransactionReads
     groups: tuple[Group, ...]
+    share: ShareRun
     logs: tuple[PartitionLog, ...]
     failovers: tuple[Failovers, ...]
     end_ns: int
@@ -85,6 +87,7 @@ def serve(seed: int, knobs: Knobs) -> Outcome:
     end_ns = max(int(times.max(initial=BEGIN_NS)) for times in completions)
     failovers = tuple(_failovers(draw, knobs, end_ns) for _ in range(knobs.partitions))
     sends, logs = _landed(draw, knobs, plan, failovers, end_ns)
+    share = share_group(seed, knobs, logs, end_ns)
     return Outcome(
         knobs,
         sends,
@@ -92,9 +95,10 @@ def serve(seed: int, knobs: Knobs) -> Outcome:
         reads(draw, knobs, reads_at, logs),
         transaction_reads(draw, knobs, sends, plan.arrive[plan.first], logs),
         groups(draw, knobs, groups_at, logs),
+        share,
         logs,
         failovers,
-        end_ns,
+        share.end_ns,
     )
 
 

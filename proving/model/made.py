@@ -148,6 +148,7 @@ def _clients(outcome: Outcome) -> Iterator[Block]:
     yield from transaction_events.polls(outcome)
     for group in outcome.groups:
         yield from group_events.members(outcome, group)
+    yield from _share_group(outcome)
     yield from _control(outcome)
 
 
@@ -237,6 +238,21 @@ def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
     members = enumerate(of.process_op[rows].tolist())
     who = ({"group": f"g{process}", "generation": generation} for generation, process in members)
     yield events(of, rows, "ok", "rebalance", extra=rebalanced(of, rows, of.end_op, who))
+
+
+def _share_group(outcome: Outcome) -> Iterator[Block]:
+    for event in outcome.share.events:
+        given = None
+        if event.f == "acquire" and event.kind == "ok":
+            partition, offset = np.array(event.places, dtype=np.int64).reshape(-1, 2).T
+            value, epoch = (
+                np.array([getattr(outcome.logs[p], name)[o] for p, o in event.places], dtype=np.int64)
+                for name in ("value", "epoch")
+            )
+            given = records(partition, offset, value, np.array([0, len(value)]), epoch)
+        yield one_event(
+            event.ns, event.process, event.kind, event.f, event.extra, records=given, error=event.error
+        )
 
 
 # --- runner and nemesis -------------------------------------------------------------------------------------

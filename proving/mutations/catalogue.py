@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from wrackline.history.model import Event
 from wrackline.proving.model.made import Made
-from wrackline.proving.mutations import deletions, groups, integrity, loss, order, transactions, visibility
+from wrackline.proving.mutations import (
+    deletions,
+    groups,
+    integrity,
+    loss,
+    order,
+    share,
+    transactions,
+    visibility,
+)
 from wrackline.proving.mutations.edit import Edit
 from wrackline.proving.mutations.mutation import MUTATIONS, Mutation
 
@@ -18,6 +27,7 @@ _MODULES = (
     deletions,
     transactions,
     groups,
+    share,
 )
 """In the order of the anomalies' families."""
 

@@ -38,10 +38,14 @@ class Mutation:
     """Wants a history of transactions; else one without any."""
     keys: bool = False
     """Wants a history of a compacted topic."""
+    share: bool = False
+    """Wants a history with a share group, and one leader of each partition: another one may forget counts."""
 
     def suited(self, knobs: Knobs) -> Knobs:
         """Returns the knobs for histories that may have a place for the mutation."""
         knobs = replace(knobs, final=Final.COMPLETE if self.final else Final.NONE)
+        if self.share:
+            return replace(knobs, share_members=3, failovers=0)
         if self.keys:
             return replace(knobs, keys=12, records_at_once=1)
         if not self.transactions:
@@ -75,6 +79,7 @@ def mutation(
     final: bool = True,
     transactions: bool = False,
     keys: bool = False,
+    share: bool = False,
 ) -> Callable[[Callable[[Edit], bool]], Callable[[Edit], bool]]:
     """Registers the decorated function as a mutation; its name is the function's."""
 
@@ -82,7 +87,7 @@ def mutation(
         name = apply.__name__.replace("_", "-")
         if name in MUTATIONS:
             raise ValueError(f"two mutations are called {name}")
-        MUTATIONS[name] = Mutation(name, anomaly, what, apply, also or {}, final, transactions, keys)
+        MUTATIONS[name] = Mutation(name, anomaly, what, apply, also or {}, final, transactions, keys, share)
         return apply
 
     return register
