@@ -84,6 +84,11 @@ class Knobs:
     """The client tells which member it is, and in which generation."""
     share_members: int = 0
     """Of a share group; 0: there is none. They go on until the group has nothing left."""
+    application: bool = False
+    """Each record of the log is turned into one of another topic, with a count for each key; the final read is
+    complete."""
+    looks: int = 0
+    """At promises of liveness, over the whole run."""
     transactional: int = 0
     """Of the producers: each sends to several partitions and polls in one transaction."""
     aborted: float = 0.1
@@ -136,6 +141,8 @@ class Knobs:
             raise ValueError("a group has one member, one generation and one record in a poll at least")
         if self.transactional > self.producers or (self.transactional and not self.idempotence):
             raise ValueError("transactions are those of producers, with idempotence")
+        if self.application and (self.keys or not self.idempotence or self.final is not Final.COMPLETE):
+            raise ValueError("an application reads records without keys once, and its topics to their end")
         if self.keys and (self.transactional or self.records_at_once > 1 or not self.idempotence):
             raise ValueError(
                 "records with keys are sent one by one, with idempotence and without transactions"
@@ -213,6 +220,8 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
         polled_at_most=int(random.choice([1, 3, 20, 500])),
         generations_told=bool(random.random() < 0.8),
         share_members=int(np.random.default_rng([seed, 0x54A]).choice([0, 0, 1, 3])),
+        application=idempotence and not keys and final is Final.COMPLETE and seed % 3 == 0,
+        looks=int(np.random.default_rng([seed, 0x100]).choice([0, 0, 12])),
         transactional=transactional,
         aborted=share(0.4),
         isolated=isolated,

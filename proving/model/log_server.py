@@ -87,6 +87,8 @@ def serve(seed: int, knobs: Knobs) -> Outcome:
     end_ns = max(int(times.max(initial=BEGIN_NS)) for times in completions)
     failovers = tuple(_failovers(draw, knobs, end_ns) for _ in range(knobs.partitions))
     sends, logs = _landed(draw, knobs, plan, failovers, end_ns)
+    if knobs.application:  # it sends two rows for each record, when that can be read or later
+        end_ns = max(end_ns, *(int(log.visible.max(initial=0)) + 3 * len(log.value) for log in logs))
     share = share_group(seed, knobs, logs, end_ns)
     return Outcome(
         knobs,

@@ -29,7 +29,7 @@ from wrackline.history.model import (
 )
 from wrackline.history.store.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
 from wrackline.history.store.schema import SCHEMA
-from wrackline.proving.model import group_events, transaction_events
+from wrackline.proving.model import application, group_events, transaction_events
 from wrackline.proving.model.columns import (
     LOST_ERROR,
     REFUSED_ERROR,
@@ -47,6 +47,7 @@ from wrackline.proving.model.drawing import Bools, Ints
 from wrackline.proving.model.final_reads import HOSTS, final_read, replicas
 from wrackline.proving.model.knobs import Knobs
 from wrackline.proving.model.log_server import Outcome, serve
+from wrackline.proving.model.looks import looks
 
 
 @dataclass
@@ -112,12 +113,16 @@ def make(test_id: str, seed: int, knobs: Knobs | None = None) -> Made:
                 contiguous=not (knobs.transactional or knobs.keys),
                 compacted=knobs.keys > 0,
             ),
+            *application.output_topic(outcome),
         ),
         isolation="read_committed" if knobs.transactional else "",
         nodes={str(node): host for node, host in HOSTS.items()},
     )
-    clients = join(list(_clients(outcome)), by_time=True)
-    after = join([*final_read(outcome, seed), *replicas(outcome, seed)], by_time=False)
+    clients = join([*_clients(outcome), *looks(seed, knobs.looks, outcome.end_ns)], by_time=True)
+    after = join(
+        [*final_read(outcome, seed), *application.final_read(outcome), *replicas(outcome, seed)],
+        by_time=False,
+    )
     table = numbered(pa.concat_tables([clients, after]), test_id)
     return Made(info, table.cast(SCHEMA), knobs)
 
@@ -149,6 +154,7 @@ def _clients(outcome: Outcome) -> Iterator[Block]:
     for group in outcome.groups:
         yield from group_events.members(outcome, group)
     yield from _share_group(outcome)
+    yield from application.sends(outcome)
     yield from _control(outcome)
 
 

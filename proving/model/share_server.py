@@ -177,6 +177,8 @@ class _Life:
         self._random, self._group, self._run, self._numbers, self._until = random, group, run, numbers, until
         self._latency, self._think = knobs.latency_ms * 1e6, knobs.think_ms * 1e6
         self._now = BEGIN_NS
+        self._answers = ANSWERS + next(numbers)
+        """Of which process acknowledgements are: of another one when nobody knows what became of the last."""
 
     def members(self) -> Generator[tuple[int, _Asked], _Given, None]:
         crashed = True
@@ -234,12 +236,13 @@ class _Life:
             return {}
         if working and self._chance(_LATE) and all(counts[place] < LIMIT - 1 for place in counts):
             self._now += int(1.5 * LOCK_NS)
-        process, said = ANSWERS + number, {"group": GROUP, "member": MEMBERS + number, "mode": "sync"}
+        process, said = self._answers, {"group": GROUP, "member": MEMBERS + number, "mode": "sync"}
         self._add(process, "invoke", "acknowledge", extra={**said, "acks": _named(acks)})
         good = {place for place, _ in (yield number, _Asked(self._step(), acks))}
         self._step()
         if working and self._chance(_ANSWER_LOST) and all(counts[place] < LIMIT - 1 for place in acks):
             self._add(process, "info", "acknowledge", extra={**said, "acks": {}}, error="_TIMED_OUT")
+            self._answers = ANSWERS + next(self._numbers)
             return {}
         refused = {place: "refused" for place in acks if place not in good}
         errors = {"INVALID_RECORD_STATE": _named(refused)["refused"]} if refused else {}

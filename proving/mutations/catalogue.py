@@ -10,9 +10,11 @@ from wrackline.proving.mutations import (
     deletions,
     groups,
     integrity,
+    liveness,
     loss,
     order,
     share,
+    streams,
     transactions,
     visibility,
 )
@@ -27,7 +29,9 @@ _MODULES = (
     deletions,
     transactions,
     groups,
+    streams,
     share,
+    liveness,
 )
 """In the order of the anomalies' families."""
 

@@ -40,12 +40,21 @@ class Mutation:
     """Wants a history of a compacted topic."""
     share: bool = False
     """Wants a history with a share group, and one leader of each partition: another one may forget counts."""
+    looks: bool = False
+    """Wants a history with looks at promises of liveness."""
+
+    application: bool = False
+    """Wants a history of an application."""
 
     def suited(self, knobs: Knobs) -> Knobs:
         """Returns the knobs for histories that may have a place for the mutation."""
         knobs = replace(knobs, final=Final.COMPLETE if self.final else Final.NONE)
         if self.share:
             return replace(knobs, share_members=3, failovers=0)
+        if self.looks:
+            return replace(knobs, looks=12)
+        if self.application:
+            return replace(knobs, application=True)
         if self.keys:
             return replace(knobs, keys=12, records_at_once=1)
         if not self.transactions:
@@ -80,6 +89,8 @@ def mutation(
     transactions: bool = False,
     keys: bool = False,
     share: bool = False,
+    looks: bool = False,
+    application: bool = False,
 ) -> Callable[[Callable[[Edit], bool]], Callable[[Edit], bool]]:
     """Registers the decorated function as a mutation; its name is the function's."""
 
@@ -87,7 +98,9 @@ def mutation(
         name = apply.__name__.replace("_", "-")
         if name in MUTATIONS:
             raise ValueError(f"two mutations are called {name}")
-        MUTATIONS[name] = Mutation(name, anomaly, what, apply, also or {}, final, transactions, keys, share)
+        MUTATIONS[name] = Mutation(
+            name, anomaly, what, apply, also or {}, final, transactions, keys, share, looks, application
+        )
         return apply
 
     return register

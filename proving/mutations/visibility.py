@@ -87,3 +87,13 @@ def count_too_many(edit: Edit) -> bool:
             edit.change(at, high_watermark=len(edit.sent) + 1)
             return True
     return False
+
+
+@mutation("stale-end", "the final read is told an end below what it is given")
+def tell_the_final_read_less(edit: Edit) -> bool:
+    acked = {one.partition: 0 for one in edit.sent.values() if (one.acked_at or 0) > 0}
+    for at, event in edit.of("drain"):
+        if event.partition in acked and event.records:
+            edit.change(at, high_watermark=event.records[-1].offset)
+            return True
+    return False

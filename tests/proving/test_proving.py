@@ -19,6 +19,7 @@ from wrackline.checkers.cases.language import parse
 from wrackline.history.model import UNKNOWN, Event, Type
 from wrackline.history.store.schema import SCHEMA
 from wrackline.proving.model.knobs import TO_MUTATE, Knobs, drawn
+from wrackline.proving.model.looks import PROMISES
 from wrackline.proving.model.made import Made, make, write_events
 from wrackline.proving.mutations.catalogue import mutate, mutations
 from wrackline.proving.mutations.edit import Edit
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.timeout(1_800)
 MUTATIONS = tuple(mutations())
 WITHOUT_A_MODEL = {"register-not-linearizable", "queue-not-linearizable"}
 """Registers and queues have a model of their own (test_proving_objects.py)."""
+FIGURES = {"unproven-write", "group-duplicates", "transaction-ends", "no-progress"}
+"""What a run is told of, and what no change of its history makes wrong."""
 OF_EACH = 2
 """Histories that each mutation is tried on."""
 CORRECT = range(5_000, 5_050)
@@ -144,7 +147,7 @@ def test_every_check_has_a_pair_of_cases() -> None:
 
     of_logs = set(names()) - WITHOUT_A_MODEL
     assert {anomaly_of(name) for name in PAIRS} == of_logs
-    assert {one.anomaly for one in MUTATIONS} <= of_logs
+    assert {one.anomaly for one in MUTATIONS} == of_logs - FIGURES
     assert IMPLIED.keys() <= set(names())
 
 
@@ -183,6 +186,12 @@ def test_the_same_seed_is_the_same_history() -> None:
 def test_a_made_history_keeps_the_rules_of_histories() -> None:
     for seed in range(40):
         keeps_the_rules(make("t", seed, drawn(seed)).events, seed)
+
+
+def test_the_looks_are_at_every_promise_of_liveness() -> None:
+    from wrackline.checkers.anomalies.liveness import _SHOWS
+
+    assert set(PROMISES) == _SHOWS.keys()
 
 
 def holes(event: Event) -> bool:
