@@ -104,7 +104,7 @@ class Counts:
         crashed = (operations.kind == INFO) & (operations.error == error.number(CRASHED_ON_PURPOSE))
         asked = ~np.isin(operations.f, [f.number(name) for name in UNASKED])
         asked &= (operations.f == f.number("send")) | (batch.events.txn[operations.event] == 0)
-        asked &= ~np.isin(operations.base, sorted(self.context.outputs))
+        asked &= (operations.f != f.number("send")) | ~np.isin(operations.base, sorted(self.context.outputs))
         key = Key(
             f=operations.f,
             asked=asked.astype(np.int64),

@@ -14,7 +14,7 @@ from wrackline.checkers.inputs.runs import load_run
 from wrackline.checkers.plan import judge
 from wrackline.checkers.verdict.measures.load import load_of_main
 from wrackline.checkers.verdict.measures.metrics import Outcomes
-from wrackline.history.model import ABORTED_ON_PURPOSE, CRASHED_ON_PURPOSE, FAILED, UNKNOWN, Type
+from wrackline.history.model import ABORTED_ON_PURPOSE, CRASHED_ON_PURPOSE, FAILED, UNKNOWN, TopicInfo, Type
 
 RATE = "asked rate reached before the first fault"
 
@@ -83,6 +83,19 @@ def test_what_comes_along_with_a_transaction_is_not_what_the_rate_asks_for(tmp_p
         "commit": (1, 0, 0),
         "assign": (1, 0, 0),
         "committed": (1, 0, 0),
+    }
+
+
+def test_what_an_application_sends_is_not_asked_for_and_reads_of_its_output_are(tmp_path: Path) -> None:
+    out = TopicInfo("out", 1, 3, 2, source=TOPIC)
+    history = History(topics=(TopicInfo(TOPIC, 1, 3, 2), out))
+    for process, topic, f in ((1, TOPIC, "send"), (2, "out", "send"), (3, "out", "end"), (4, "out", "poll")):
+        history.event(process, Type.INVOKE, f, topic=topic).event(process, Type.OK, f, topic=topic)
+    found = counted(history, tmp_path)
+    assert {f: (one.ok, one.begun) for f, one in found.items()} == {
+        "send": (2, 1),
+        "end": (1, 1),
+        "poll": (1, 1),
     }
 
 
