@@ -12,7 +12,6 @@ import java.util.concurrent.Callable;
 
 import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
 import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
-import software.amazon.awssdk.core.ResponseInputStream;
 import software.amazon.awssdk.core.checksums.RequestChecksumCalculation;
 import software.amazon.awssdk.core.checksums.ResponseChecksumValidation;
 import software.amazon.awssdk.core.exception.SdkException;
@@ -20,13 +19,13 @@ import software.amazon.awssdk.core.sync.RequestBody;
 import software.amazon.awssdk.http.urlconnection.UrlConnectionHttpClient;
 import software.amazon.awssdk.regions.Region;
 import software.amazon.awssdk.services.s3.S3Client;
-import software.amazon.awssdk.services.s3.model.GetObjectResponse;
 import software.amazon.awssdk.services.s3.model.S3Exception;
 import software.amazon.awssdk.services.s3.model.S3Object;
 
 /** Objects are those of a bucket on a server that speaks S3, below a prefix. */
 final class S3Store implements Store {
     private static final int NOT_FOUND = 404;
+    private static final int RANGE_NOT_SATISFIABLE = 416;
 
     private S3Client client;
     private String bucket;
@@ -60,9 +59,18 @@ final class S3Store implements Store {
     @Override
     public InputStream get(String name, long first, long last) throws IOException {
         String range = "bytes=" + first + "-" + (last == Long.MAX_VALUE ? "" : last);
-        ResponseInputStream<GetObjectResponse> answer = of(name, () -> client.getObject(
-                request -> request.bucket(bucket).key(prefix + name).range(range)));
-        return answer;
+        try {
+            return of(name, () -> client.getObject(
+                    request -> request.bucket(bucket).key(prefix + name).range(range)));
+        } catch (RangeBehindEnd refused) {
+            // S3 has no range for nothing: an index of a small segment is empty.
+            if (of(name, () -> client.headObject(request -> request.bucket(bucket).key(prefix + name)))
+                            .contentLength()
+                    == first) {
+                return InputStream.nullInputStream();
+            }
+            throw refused;
+        }
     }
 
     @Override
@@ -83,12 +91,23 @@ final class S3Store implements Store {
         return !objects.isEmpty();
     }
 
+    private static final class RangeBehindEnd extends IOException {
+        private static final long serialVersionUID = 1L;
+
+        RangeBehindEnd(String name) {
+            super("the range begins behind the end of " + name);
+        }
+    }
+
     private static <T> T of(String name, Callable<T> question) throws IOException {
         try {
             return question.call();
         } catch (S3Exception error) {
             if (error.statusCode() == NOT_FOUND) {
                 throw new NoSuchFileException(name);
+            }
+            if (error.statusCode() == RANGE_NOT_SATISFIABLE) {
+                throw new RangeBehindEnd(name);
             }
             throw new IOException(name + ": " + error, error);
         } catch (SdkException error) {

@@ -1,5 +1,6 @@
 package wrackline;
 
+import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.NoSuchFileException;
@@ -26,6 +27,9 @@ public final class StoreTrial {
         check(read(store, "segments/a-0/1.LOG", 0, REST).equals("0123456789"), "the whole");
         check(read(store, "segments/a-0/1.LOG", 3, 5).equals("345"), "a part");
         check(read(store, "segments/a-0/1.LOG", 7, 100).equals("789"), "a part that goes on behind the end");
+        check(read(store, "segments/a-0/1.LOG", 10, REST).equals(""), "nothing at the end");
+        check(read(store, "segments/a-0/1.OFFSET", 0, REST).equals(""), "nothing of what is empty");
+        check(isRefused(store, "segments/a-0/1.LOG", 11), "nothing is behind the end");
         store.put("segments/a-0/1.LOG", "again".getBytes(StandardCharsets.UTF_8));
         check(read(store, "segments/a-0/1.LOG", 0, REST).equals("again"), "what was put later");
         check(store.ageMs("segments/a-0/1.LOG") < 60_000, "its age");
@@ -46,6 +50,17 @@ public final class StoreTrial {
             } catch (NoSuchFileException too) {
                 return true;
             }
+        }
+    }
+
+    private static boolean isRefused(Store store, String name, long first) throws Exception {
+        try {
+            read(store, name, first, REST);
+            return false;
+        } catch (NoSuchFileException gone) {
+            throw gone;
+        } catch (IOException refused) {
+            return true;
         }
     }
 
