@@ -1,4 +1,4 @@
-"""The model's application: it turns each record of a log into one of another topic, with a count for each key."""
+"""The model's application: it turns each record of a log into one of another topic, with a count per key."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def sends(outcome: Outcome) -> Iterator[Block]:
         now = 0
         for offset, value in values:
             now = max(now, int(outcome.logs[p].visible[offset])) + 1
-            for kind, told in (("invoke", UNKNOWN), ("ok", ACKED_WITHOUT_OFFSET)):
-                given = _records(p, [told], [output_of(value)])
+            for kind, offset_or_code in (("invoke", UNKNOWN), ("ok", ACKED_WITHOUT_OFFSET)):
+                output = _records(p, [offset_or_code], [output_of(value)])
                 yield one_event(
-                    now, _PROCESS + p, kind, "send", None, OUTPUT_TOPIC, partition=p, records=given
+                    now, _PROCESS + p, kind, "send", None, OUTPUT_TOPIC, partition=p, records=output
                 )
                 now += 1
 

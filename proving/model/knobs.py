@@ -85,7 +85,7 @@ class Knobs:
     share_members: int = 0
     """Of a share group; 0: there is none. They go on until the group has nothing left."""
     application: bool = False
-    """Each record of the log is turned into one of another topic, with a count for each key; the final read is
+    """Each record of the log is turned into one of another topic, with a count per key. The final read is
     complete."""
     looks: int = 0
     """At promises of liveness, over the whole run."""

@@ -248,16 +248,16 @@ def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
 
 def _share_group(outcome: Outcome) -> Iterator[Block]:
     for event in outcome.share.events:
-        given = None
+        acquired = None
         if event.f == "acquire" and event.kind == "ok":
             partition, offset = np.array(event.places, dtype=np.int64).reshape(-1, 2).T
             value, epoch = (
                 np.array([getattr(outcome.logs[p], name)[o] for p, o in event.places], dtype=np.int64)
                 for name in ("value", "epoch")
             )
-            given = records(partition, offset, value, np.array([0, len(value)]), epoch)
+            acquired = records(partition, offset, value, np.array([0, len(value)]), epoch)
         yield one_event(
-            event.ns, event.process, event.kind, event.f, event.extra, records=given, error=event.error
+            event.ns, event.process, event.kind, event.f, event.extra, records=acquired, error=event.error
         )
 
 

@@ -1,10 +1,10 @@
 """The model's share group (KIP-932): members acquire records under locks and answer for each of them.
 
 A record is available, acquired until its lock ends, or done with: accepted, rejected, or out of deliveries.
-Members act in a loop: poll, answer, think. Some answers are a renewal, a release or none at all, some come after
-the lock has ended and are refused, of some nobody knows what became of them, and members crash. When the
-clients of the log are done, the members go on until the group has nothing left. Time after time it is
-simulated in plain Python: a share group gives out each record for itself.
+Members act in a loop: poll, answer, think. Some answers are a renewal, a release or none at all, some come
+after the lock has ended and are refused, of some nobody knows what became of them, and members crash. When
+the clients of the log are done, the members go on until the group has nothing left. It is simulated request
+by request in plain Python, since the group gives out each record for itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Record:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """A request on its way: it is with the group's leader at ``ns``."""
 
     ns: int
@@ -70,9 +70,9 @@ class _Asked:
     """None: it acquires."""
 
 
-_Given = list[tuple[Place, int]]
+_Granted = list[tuple[Place, int]]
 """Records with their delivery counts; of acknowledgements those that succeeded, with 0."""
-_Member = Generator[_Asked, _Given, None]
+_Member = Generator[_Request, _Granted, None]
 
 
 class _Group:
@@ -80,33 +80,33 @@ class _Group:
 
     def __init__(self, logs: Sequence[PartitionLog], most: int) -> None:
         self._logs, self._most = logs, most
-        self._records = [[_Record(done=not shown) for shown in log.shown.tolist()] for log in logs]
+        self._records = [[_Record(done=not visible) for visible in log.shown.tolist()] for log in logs]
         self.end_ns = max((int(log.visible.max(initial=0)) for log in logs), default=0)
 
-    def answer(self, owner: int, asked: _Asked) -> _Given:
-        return self._acquire(owner, asked.ns) if asked.acks is None else self._answer(owner, asked)
+    def answer(self, owner: int, request: _Request) -> _Granted:
+        return self._acquire(owner, request.ns) if request.acks is None else self._answer(owner, request)
 
-    def _acquire(self, owner: int, ns: int) -> _Given:
-        given: _Given = []
+    def _acquire(self, owner: int, ns: int) -> _Granted:
+        granted: _Granted = []
         for partition, (log, records) in enumerate(zip(self._logs, self._records, strict=True)):
             reach = int(np.searchsorted(log.visible, ns, side="right"))
             for offset, record in enumerate(records[:reach]):
                 if not record.done and record.owner >= 0 and record.until <= ns:
                     self._free(record)
-                if record.done or record.owner >= 0 or len(given) >= self._most:
+                if record.done or record.owner >= 0 or len(granted) >= self._most:
                     continue
                 record.owner, record.until, record.count = owner, ns + LOCK_NS, record.count + 1
-                given.append(((partition, offset), record.count))
-        return given
+                granted.append(((partition, offset), record.count))
+        return granted
 
-    def _answer(self, owner: int, asked: _Asked) -> _Given:
-        good: _Given = []
-        for (partition, offset), kind in (asked.acks or {}).items():
+    def _answer(self, owner: int, request: _Request) -> _Granted:
+        good: _Granted = []
+        for (partition, offset), kind in (request.acks or {}).items():
             record = self._records[partition][offset]
-            if record.done or record.owner != owner or record.until <= asked.ns:
+            if record.done or record.owner != owner or record.until <= request.ns:
                 continue
             if kind == "renew":
-                record.until = asked.ns + LOCK_NS
+                record.until = request.ns + LOCK_NS
             elif kind == "release":
                 self._free(record)
             else:
@@ -118,7 +118,7 @@ class _Group:
     def _free(record: _Record) -> None:
         record.owner, record.done = -1, record.count >= LIMIT
 
-    def left(self) -> bool:
+    def has_more(self) -> bool:
         return any(not record.done for records in self._records for record in records)
 
     def ends(self) -> dict[str, int]:
@@ -145,12 +145,12 @@ def share_group(seed: int, knobs: Knobs, logs: Sequence[PartitionLog], end_ns: i
         for number in range(knobs.share_members)
     ]
     waiting = [(next(life), number) for number, life in enumerate(lives)]
-    heap = [(asked[1].ns, number, asked) for asked, number in waiting]
+    heap = [(of_member[1].ns, number, of_member) for of_member, number in waiting]
     heapq.heapify(heap)
     while heap:
-        _, number, (owner, asked) = heapq.heappop(heap)
+        _, number, (owner, request) = heapq.heappop(heap)
         try:
-            following = lives[number].send(group.answer(owner, asked))
+            following = lives[number].send(group.answer(owner, request))
         except StopIteration:
             continue
         heapq.heappush(heap, (following[1].ns, number, following))
@@ -161,10 +161,10 @@ def share_group(seed: int, knobs: Knobs, logs: Sequence[PartitionLog], end_ns: i
 def _ask_lag(run: ShareRun, group: _Group) -> None:
     """How far the group is, when no lock and no session can last any more."""
     ends = group.ends()
-    told: dict[str, object] = {"group": GROUP, "starts": ends, "lags": dict.fromkeys(ends, 0)}
+    extra: dict[str, object] = {"group": GROUP, "starts": ends, "lags": dict.fromkeys(ends, 0)}
     at = run.end_ns + 2 * LOCK_NS + SESSION_NS + 1
     run.events.append(ShareEvent(at, LAG, "invoke", "lag", extra={"group": GROUP}))
-    run.events.append(ShareEvent(at + 1, LAG, "ok", "lag", extra=told))
+    run.events.append(ShareEvent(at + 1, LAG, "ok", "lag", extra=extra))
     run.end_ns = at + 1
 
 
@@ -180,36 +180,36 @@ class _Life:
         self._answers = ANSWERS + next(numbers)
         """Of which process acknowledgements are: of another one when nobody knows what became of the last."""
 
-    def members(self) -> Generator[tuple[int, _Asked], _Given, None]:
+    def members(self) -> Generator[tuple[int, _Request], _Granted, None]:
         crashed = True
         while crashed:
             number = next(self._numbers)
             crashed = yield from self._member(number)
 
-    def _member(self, number: int) -> Generator[tuple[int, _Asked], _Given, bool]:
+    def _member(self, number: int) -> Generator[tuple[int, _Request], _Granted, bool]:
         """Returns whether it crashed."""
         process, renewed, empty = MEMBERS + number, dict[Place, int](), 0
         config = {"limit": LIMIT, "lock_ms": LOCK_NS // 10**6, "session_ms": SESSION_NS // 10**6}
         for kind in ("invoke", "ok"):
             self._add(process, kind, "subscribe", extra={"group": GROUP, "partitions": [], "share": config})
-        while self._now < self._until or self._group.left() or empty < 2:
+        while self._now < self._until or self._group.has_more() or empty < 2:
             begin = self._now
             self._add(process, "invoke", "acquire")
-            given = yield number, _Asked(self._step())
+            granted = yield number, _Request(self._step())
             self._step()
-            if self._now < self._until and self._chance(_POLL_FAILS) and all(c == 1 for _, c in given):
+            if self._now < self._until and self._chance(_POLL_FAILS) and all(c == 1 for _, c in granted):
                 # What it had acquired waits for the end of its lock; renewals are given by the next poll.
                 self._add(process, "fail", "acquire", error="_TIMED_OUT")
                 continue
-            again = [place for place in renewed if place not in dict(given)]
-            counts = {**{place: renewed[place] for place in again}, **dict(given)}
-            told = {
+            again = [place for place in renewed if place not in dict(granted)]
+            counts = {**{place: renewed[place] for place in again}, **dict(granted)}
+            extra = {
                 "group": GROUP,
                 "counts": list(counts.values()),
                 "since_ns": begin,
                 "renewed": [list(place) for place in again],
             }
-            self._add(process, "ok", "acquire", tuple(counts), extra=told)
+            self._add(process, "ok", "acquire", tuple(counts), extra=extra)
             empty = 0 if counts else empty + 1
             renewed = {}
             if self._now < self._until and self._chance(_CRASH):
@@ -223,7 +223,7 @@ class _Life:
 
     def _acknowledge(
         self, number: int, counts: dict[Place, int], again: Sequence[Place]
-    ) -> Generator[tuple[int, _Asked], _Given, dict[Place, int]]:
+    ) -> Generator[tuple[int, _Request], _Granted, dict[Place, int]]:
         """Answers for records. Returns those whose lock it has renewed."""
         working = self._now < self._until
         acks: dict[Place, str] = {}
@@ -236,22 +236,22 @@ class _Life:
             return {}
         if working and self._chance(_LATE) and all(counts[place] < LIMIT - 1 for place in counts):
             self._now += int(1.5 * LOCK_NS)
-        process, said = self._answers, {"group": GROUP, "member": MEMBERS + number, "mode": "sync"}
-        self._add(process, "invoke", "acknowledge", extra={**said, "acks": _named(acks)})
-        good = {place for place, _ in (yield number, _Asked(self._step(), acks))}
+        process, extra = self._answers, {"group": GROUP, "member": MEMBERS + number, "mode": "sync"}
+        self._add(process, "invoke", "acknowledge", extra={**extra, "acks": _named(acks)})
+        good = {place for place, _ in (yield number, _Request(self._step(), acks))}
         self._step()
         if working and self._chance(_ANSWER_LOST) and all(counts[place] < LIMIT - 1 for place in acks):
-            self._add(process, "info", "acknowledge", extra={**said, "acks": {}}, error="_TIMED_OUT")
+            self._add(process, "info", "acknowledge", extra={**extra, "acks": {}}, error="_TIMED_OUT")
             self._answers = ANSWERS + next(self._numbers)
             return {}
         refused = {place: "refused" for place in acks if place not in good}
         errors = {"INVALID_RECORD_STATE": _named(refused)["refused"]} if refused else {}
         succeeded = _named({place: kind for place, kind in acks.items() if place in good})
-        self._add(process, "ok", "acknowledge", extra={**said, "acks": succeeded, "errors": errors})
+        self._add(process, "ok", "acknowledge", extra={**extra, "acks": succeeded, "errors": errors})
         return {place: counts[place] for place in good if acks[place] == "renew"}
 
-    def _add(self, process: int, kind: str, f: str, places: tuple[Place, ...] = (), **said: Any) -> None:
-        self._run.events.append(ShareEvent(self._now, process, kind, f, places, **said))
+    def _add(self, process: int, kind: str, f: str, places: tuple[Place, ...] = (), **columns: Any) -> None:
+        self._run.events.append(ShareEvent(self._now, process, kind, f, places, **columns))
         self._run.end_ns = max(self._run.end_ns, self._now)
         self._now += 1
 

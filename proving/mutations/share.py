@@ -15,7 +15,7 @@ from wrackline.proving.mutations.mutation import mutation
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Delivery:
     """A record as a member was given it, and what became of it. ``at`` and ``answered`` are positions in
     ``Edit.events``: of the poll's completion, and of that of the acknowledgement (None: there is none that
     succeeded)."""
@@ -29,11 +29,11 @@ class Given:
     """How often the group was given it in all."""
 
 
-def _deliveries(edit: Edit) -> list[Given]:
+def _deliveries(edit: Edit) -> list[Delivery]:
     """Every delivery in order, without those of renewed records."""
     open_: dict[tuple[int, Place], tuple[int, int]] = {}
-    found: list[tuple[int, Place, int]] = []
-    answers: dict[int, tuple[int, str]] = {}
+    deliveries: list[tuple[int, Place, int]] = []
+    answers: dict[int, tuple[int | None, str]] = {}
     for at, event in enumerate(edit.events):
         extra = event.extra or {}
         if event.f == "acquire" and event.type is Type.OK:
@@ -41,16 +41,17 @@ def _deliveries(edit: Edit) -> list[Given]:
             for record, delivered in zip(event.records, extra["counts"], strict=True):
                 place = record.partition, record.offset
                 if place not in again:
-                    open_[event.process, place] = len(found), at
-                    found.append((at, place, delivered))
+                    open_[event.process, place] = len(deliveries), at
+                    deliveries.append((at, place, delivered))
         elif event.f == "acknowledge" and event.type is Type.OK:
             for kind, place in _answers(event):
                 number, _ = open_[extra["member"], place]
                 answers[number] = at, kind
-    times = Counter(place for _, place, _ in found)
+    times = Counter(place for _, place, _ in deliveries)
     return [
-        Given(at, place, delivered, *answers.get(number, (None, "")), times[place])
-        for number, (at, place, delivered) in enumerate(found)
+        Delivery(at, place, delivered, answered, kind, times[place])
+        for number, (at, place, delivered) in enumerate(deliveries)
+        for answered, kind in [answers.get(number, (None, ""))]
     ]
 
 
@@ -60,14 +61,14 @@ def _answers(event: Event) -> Iterator[tuple[str, Place]]:
             yield from ((kind, (int(partition), offset)) for offset in offsets)
 
 
-def _once(edit: Edit) -> Iterator[Given]:
+def _once(edit: Edit) -> Iterator[Delivery]:
     """Records that were given once, without a renewal, and accepted."""
     for one in _deliveries(edit):
         if one.times == 1 and one.answer == "accept" and _is_plain(edit, one):
             yield one
 
 
-def _is_plain(edit: Edit, one: Given) -> bool:
+def _is_plain(edit: Edit, one: Delivery) -> bool:
     """Tells whether its delivery and its acknowledgement are the only events that name the record."""
     named = 0
     for event in edit.events:
@@ -78,11 +79,11 @@ def _is_plain(edit: Edit, one: Given) -> bool:
     return named == 3  # one poll, and both events of the acknowledgement
 
 
-def _record(edit: Edit, one: Given) -> Record:
+def _record(edit: Edit, one: Delivery) -> Record:
     return next(r for r in edit.events[one.at].records if (r.partition, r.offset) == one.place)
 
 
-def _count(edit: Edit, one: Given, delivered: int) -> None:
+def _count(edit: Edit, one: Delivery, delivered: int) -> None:
     """The delivery has another count."""
     event = edit.events[one.at]
     counts = list((event.extra or {})["counts"])
@@ -90,7 +91,7 @@ def _count(edit: Edit, one: Given, delivered: int) -> None:
     edit.change(one.at, extra={**(event.extra or {}), "counts": counts})
 
 
-def _forget(edit: Edit, one: Given) -> None:
+def _forget(edit: Edit, one: Delivery) -> None:
     """Nobody was given the record, and nobody answered for it."""
     event = edit.events[one.at]
     place = event.records.index(_record(edit, one))
@@ -100,7 +101,7 @@ def _forget(edit: Edit, one: Given) -> None:
     _answer(edit, one, "")
 
 
-def _answer(edit: Edit, one: Given, kind: str) -> None:
+def _answer(edit: Edit, one: Delivery, kind: str) -> None:
     """Its acknowledgement, in both events, is of another kind; "": there is none of this record."""
     assert one.answered is not None
     process = edit.events[one.answered].process
@@ -120,19 +121,19 @@ def _answer(edit: Edit, one: Given, kind: str) -> None:
 
 def _poll(process: int, begin_ns: int, now: int, *records: tuple[Record, int]) -> tuple[Event, Event]:
     """A poll of a member; ``records``: each with its count."""
-    told = {"group": GROUP, "counts": [n for _, n in records], "since_ns": begin_ns, "renewed": []}
-    given = tuple(record for record, _ in records)
+    extra = {"group": GROUP, "counts": [n for _, n in records], "since_ns": begin_ns, "renewed": []}
+    taken = tuple(record for record, _ in records)
     return (
         Event(process, Type.INVOKE, "acquire", topic=TOPIC, time_ns=begin_ns),
-        Event(process, Type.OK, "acquire", topic=TOPIC, records=given, extra=told, time_ns=now),
+        Event(process, Type.OK, "acquire", topic=TOPIC, records=taken, extra=extra, time_ns=now),
     )
 
 
 def _accept(member: int, process: int, record: Record, now: int) -> tuple[Event, Event]:
     acks = {"accept": {str(record.partition): [record.offset]}}
     extra = {"group": GROUP, "member": member, "mode": "sync", "acks": acks}
-    asked = Event(process, Type.INVOKE, "acknowledge", topic=TOPIC, extra=extra, time_ns=now)
-    return asked, replace(asked, type=Type.OK, extra={**extra, "errors": {}})
+    invoked = Event(process, Type.INVOKE, "acknowledge", topic=TOPIC, extra=extra, time_ns=now)
+    return invoked, replace(invoked, type=Type.OK, extra={**extra, "errors": {}})
 
 
 @mutation("final-redelivery", "a record that was accepted is given again", share=True)

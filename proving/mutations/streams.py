@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 from wrackline.history.model import parts_of
@@ -30,9 +31,13 @@ def take_a_later_record_first(edit: Edit) -> bool:
             states = list(extra["states"])
             states[first : first + 2] = reversed(states[first : first + 2])
             edit.change(at, extra={**extra, "states": states})
-            swapped = {one.value: other.value, other.value: one.value}
-            for place, of in enumerate(edit.events):
-                if of.topic == OUTPUT_TOPIC:
-                    edit.records(place, lambda r: r._replace(value=swapped.get(r.value, r.value)))
+            _swap(edit, {one.value: other.value, other.value: one.value})
             return True
     return False
+
+
+def _swap(edit: Edit, values: Mapping[int, int]) -> None:
+    """Whoever sent or read an output has the other one."""
+    for at, event in enumerate(edit.events):
+        if event.topic == OUTPUT_TOPIC:
+            edit.records(at, lambda r: r._replace(value=values.get(r.value, r.value)))

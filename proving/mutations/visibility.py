@@ -90,7 +90,7 @@ def count_too_many(edit: Edit) -> bool:
 
 
 @mutation("stale-end", "the final read is told an end below what it is given")
-def tell_the_final_read_less(edit: Edit) -> bool:
+def lower_the_end_of_the_final_read(edit: Edit) -> bool:
     acked = {one.partition: 0 for one in edit.sent.values() if (one.acked_at or 0) > 0}
     for at, event in edit.of("drain"):
         if event.partition in acked and event.records:

@@ -29,7 +29,7 @@ REFUSED = [
     {"at_s": 2, "duration_s": 28, "fault": "rotate-credentials"},
     {"at_s": 5, "duration_s": 4, "fault": "kill", "target": "leader(log-0)"},
 ]
-"""Who has to connect again is refused, until the first password is back. By its end the killed leader, which is
+"""Who has to connect again is refused, until the first password is back. By then the killed leader, which is
 asked whom it lets in, has long been up again."""
 
 
