@@ -21,6 +21,7 @@ from wrackline.broker.rules.profile import profile as rules_of
 from wrackline.history.store.folder import HistoryError
 from wrackline.progress import progress as say
 from wrackline.simulator.clients.client import LOADS, Load
+from wrackline.simulator.coverage.rows import coverage
 from wrackline.simulator.eras.command import eras
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind
 from wrackline.simulator.faults.replayed import as_recorded
@@ -143,6 +144,11 @@ def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Cal
 )
 @click.option("--keep-going", is_flag=True, help="A search does not end at the first violation.")
 @click.option(
+    "--coverage",
+    is_flag=True,
+    help="A search says how many rows of the rules' golden tables it has met; with --full all tables.",
+)
+@click.option(
     "--vary",
     is_flag=True,
     help="A search draws partitions (1, 2), idempotence and TCP's help from each seed.",
@@ -152,6 +158,9 @@ def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Cal
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Remember the seeds a search has done here, and go on after them.",
+)
+@click.option(
+    "--graft", callback=_numbers, metavar="LIST", help="Changes of the plan (3,17), one after another."
 )
 @_of_setup("seconds", "Virtual length of the main phase.")
 @_of_setup("steps", "End the main phase after so many steps.", type=int)
@@ -251,6 +260,7 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:
       wrackline simulate --seed 7                         one run
       wrackline simulate --search 1000 --jobs 2 --swarm   the first of 1,000 seeds that fails
       wrackline simulate --defect trunc_hw --search 500   a historic bug, until it is found
+      wrackline simulate --search 200 --swarm --coverage  which rows of the rules' golden tables it meets
       wrackline simulate --seed 7 --history found         a run's folder, for `wrackline analyze`
 
     A failing seed is made smaller and printed as a timeline with the command that repeats it.
@@ -261,7 +271,7 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:
     _try_world(setup)
     if options["swarm"] and options["runs"] == 1:
         setup = drawn_as(_swarm(ctx, setup), setup)
-    if options["runs"] > 1:
+    if options["runs"] > 1 or options["coverage"]:
         _search(ctx, setup, options)
     else:
         _show(run(setup, digest=options["digest"], traced=options["history"] is not None), options)
@@ -281,6 +291,7 @@ def _setup(options: Mapping[str, Any]) -> Setup:
     values["broker"] = _settings(BrokerConfig, options["broker_setting"])
     values["controller"] = _settings(ControllerConfig, options["controller_setting"])
     values["replay"] = ""
+    values["graft"] = options["graft"] or ()
     setup = Setup(**values)
     if options["replay"] is not None:
         setup = _replaying(setup, options["replay"])
@@ -373,6 +384,13 @@ def _swarm(ctx: click.Context, setup: Setup) -> str:
     return "swarm" if chosen or setup.upgrade_to or setup.defects else "swarm-any"
 
 
+def _show_coverage(totals: Totals, *, full: bool) -> None:
+    met = coverage(totals.ways)
+    for line in met.lines(full=full):
+        click.echo(f"  {line}")
+    click.echo(str(met))
+
+
 def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> None:
     """Exits with 1 when there was a violation, 130 after Ctrl-C."""
     runs: int = options["runs"]
@@ -394,6 +412,7 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
             say(
                 f"{totals.seeds} of {runs} seeds, {len(totals.violations)} violations, "
                 f"{totals.cpu_s:.0f} s of CPU, some {left:.0f} s to go"
+                + (f", {coverage(totals.ways)}" if options["coverage"] else "")
             )
 
     try:
@@ -403,12 +422,15 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
             jobs=options["jobs"],
             vary=vary,
             keep_going=options["keep_going"],
+            covered=options["coverage"],
             done=options["done"],
             progress=progress,
         )
     except DoneFileError as error:
         raise WrongCall(str(error)) from error
     click.echo(totals.text() + (f" ({totals.resumed} of them done before)" if totals.resumed else ""))
+    if options["coverage"]:
+        _show_coverage(totals, full=options["full"])
     if totals.interrupted:
         click.echo("interrupted; --done FILE lets the same command go on from here", err=True)
         ctx.exit(INTERRUPTED)

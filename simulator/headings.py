@@ -7,7 +7,17 @@ from collections.abc import Mapping
 import click
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
-    "Seeds": ("--seed", "--search", "--jobs", "--keep-going", "--vary", "--swarm", "--done", "--replay"),
+    "Seeds": (
+        "--seed",
+        "--search",
+        "--jobs",
+        "--keep-going",
+        "--coverage",
+        "--vary",
+        "--swarm",
+        "--done",
+        "--replay",
+    ),
     "Length": ("--seconds", "--steps"),
     "Cluster": (
         *("--profile", "--upgrade-to", "--defect", "--brokers", "--controllers", "--combined"),
@@ -19,7 +29,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         *("--produce-every-ms", "--ask-every-ms", "--load"),
     ),
     "Faults": (
-        *("--faults", "--fault-every-ms", "--pairs", "--chains", "--overlap", "--max-lossy"),
+        *("--faults", "--fault-every-ms", "--pairs", "--chains", "--overlap", "--max-lossy", "--graft"),
         *("--tcp", "--max-skew"),
     ),
     "Judgement": ("--invariants", "--liveness", "--drills"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from wrackline.broker.rules.profile import profile
 from wrackline.simulator.clients.client import Load
+from wrackline.simulator.faults.graft import graft
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, ZK08_KINDS, Fault, FaultOptions, Kind
 from wrackline.simulator.faults.plan import plan
 
@@ -100,6 +101,8 @@ class Setup:
     max_skew: float = 0.001
     replay: str = ""
     """The directory of a run on real hosts, whose faults these are."""
+    graft: tuple[int, ...] = ()
+    """Changes of the plan, one after another, by their numbers (``graft``)."""
     given: tuple[Fault, ...] = ()
     """The faults of that run; what kinds there are and how often they come has no meaning then."""
     keep_faults: tuple[int, ...] | None = None
@@ -145,7 +148,12 @@ class Setup:
         return not profile(self.profile).switches.has_controller
 
     def plan(self) -> list[Fault]:
-        drawn = plan(self.seed, self.seconds * 1000, self.partitions, self.fault_options())
+        options, until_ms = self.fault_options(), self.seconds * 1000
+        drawn = plan(self.seed, until_ms, self.partitions, options)
+        if self.graft:
+            drawn = graft(
+                self.seed, self.graft, drawn, lambda seed: plan(seed, until_ms, self.partitions, options)
+            )
         faults = list(self.given) if self.replay else drawn
         return [fault for fault in faults if self.keep_faults is None or fault.id in self.keep_faults]
 

@@ -22,12 +22,15 @@ from pathlib import Path
 from random import Random
 from typing import TextIO
 
+from wrackline.simulator.coverage.probes import Way, recorder
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.run import run
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _LOOK_EVERY_S = 2.0
+_REPORTED: set[Way] = set()
+"""Ways that this process has put into a row."""
 _CHUNK = 4
 """Seeds a process takes at a time."""
 
@@ -53,6 +56,8 @@ class Row:
     oracle: str = ""
     text: str = ""
     command: str = ""
+    ways: tuple[Way, ...] = ()
+    """In which the rules decided, of a search with coverage: those that its process had not seen before."""
 
 
 @dataclass(slots=True)
@@ -70,6 +75,7 @@ class Totals:
     read: int = 0
     violations: list[Row] = field(default_factory=list)
     interrupted: bool = False
+    ways: set[Way] = field(default_factory=set)
 
     def add(self, row: Row) -> None:
         self.seeds += 1
@@ -77,6 +83,7 @@ class Totals:
             setattr(self, name, getattr(self, name) + getattr(row, name))
         if row.oracle:
             self.violations.append(row)
+        self.ways.update(row.ways)
 
     def text(self) -> str:
         per = max(self.seeds, 1)
@@ -107,9 +114,12 @@ def drawn_as(vary: str, setup: Setup) -> Setup:
     return varied(setup) if vary else setup
 
 
-def run_one(setup: Setup) -> Row:
+def run_one(setup: Setup, *, covered: bool = False) -> Row:
+    """Does one run. ``covered``: notes the ways in which rules decided."""
     began = time.process_time()
     result = run(setup)
+    ways = recorder().take() - _REPORTED if covered else frozenset[Way]()
+    _REPORTED.update(ways)
     ended = [event for event in result.events if event.process >= 0 and event.type.name != "INVOKE"]
     found = result.violation
     return Row(
@@ -121,7 +131,8 @@ def run_one(setup: Setup) -> Row:
         len(ended),
         result.acked,
         sum(len(event.records) for event in ended if event.f == "drain"),
-        *(() if found is None else (found.oracle, found.text, setup.command())),
+        *(("", "", "") if found is None else (found.oracle, found.text, setup.command())),
+        tuple(sorted(ways)),
     )
 
 
@@ -132,11 +143,12 @@ def run_seeds(
     jobs: int = 1,
     vary: str = "",
     keep_going: bool = False,
+    covered: bool = False,
     done: Path | None = None,
     progress: Callable[[Row, Totals], None] | None = None,
 ) -> Totals:
     """Seeds ``setup.seed`` and on, ``runs`` of them, up to the first violation unless ``keep_going``. Ctrl-C
-    ends it with what is done. Raises DoneFileError."""
+    ends it with what is done. ``covered``: with the ways in which rules decided. Raises DoneFileError."""
     totals = Totals()
     known = _resume(done, setup, vary) if done is not None else {}
     expected = range(setup.seed, setup.seed + runs)
@@ -146,7 +158,11 @@ def run_seeds(
     left = [replace(setup, seed=seed) for seed in expected if seed not in known]
     setups = [drawn_as(vary, one) for one in left]
     out = None if done is None else done.open("a", encoding="utf-8")
-    rows = _in_this_process(setups) if jobs == 1 else _in_processes(setups, jobs)
+    rows = (
+        _in_this_process(setups, covered=covered)
+        if jobs == 1
+        else _in_processes(setups, jobs, covered=covered)
+    )
     try:
         with _signals_interrupt():
             for row in rows:
@@ -185,13 +201,15 @@ def spare_the_collector() -> None:
     gc.set_threshold(50_000, 10, 10)
 
 
-def _in_this_process(setups: list[Setup]) -> Generator[Row, None, None]:
+def _in_this_process(setups: list[Setup], *, covered: bool) -> Generator[Row, None, None]:
     spare_the_collector()
+    if covered:
+        recorder()
     for setup in setups:
-        yield run_one(setup)
+        yield run_one(setup, covered=covered)
 
 
-def _in_processes(setups: list[Setup], jobs: int) -> Generator[Row, None, None]:
+def _in_processes(setups: list[Setup], jobs: int, *, covered: bool) -> Generator[Row, None, None]:
     """Yields rows in the order they end. Closing the generator lets the processes finish the seeds they are
     at."""
     chunks = iter([setups[at : at + _CHUNK] for at in range(0, len(setups), _CHUNK)])
@@ -202,7 +220,7 @@ def _in_processes(setups: list[Setup], jobs: int) -> Generator[Row, None, None]:
         under_way: set[Future[list[Row]]] = set()
         while True:
             while len(under_way) < 2 * jobs and (chunk := next(chunks, None)) is not None:
-                under_way.add(pool.submit(_run_all, chunk))
+                under_way.add(pool.submit(_run_all, chunk, covered=covered))
             if not under_way:
                 return
             ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
@@ -227,8 +245,10 @@ def _begin_process(parent: int) -> None:
     spare_the_collector()
 
 
-def _run_all(setups: list[Setup]) -> list[Row]:
-    return [run_one(setup) for setup in setups]
+def _run_all(setups: list[Setup], *, covered: bool) -> list[Row]:
+    if covered:
+        recorder()
+    return [run_one(setup, covered=covered) for setup in setups]
 
 
 # --- the file ----------------------------------------------------------------------------------------------
@@ -247,12 +267,12 @@ def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
         raise DoneFileError(f"{file}: {error}; --done names another file") from error
     if first != head:
         raise DoneFileError(f"{file} is of another series ({first[:120]}); --done names another file")
-    names = {item.name for item in fields(Row)}
+    names = {item.name for item in fields(Row)} - {"ways"}
     result: dict[int, Row] = {}
     for number, line in enumerate(lines, 2):
         try:
             values = json.loads(line)
-            row = Row(**{name: values[name] for name in names})
+            row = Row(**{name: values[name] for name in names}, ways=tuple(values.get("ways", ())))
         except (ValueError, KeyError, TypeError) as error:
             raise DoneFileError(f"{file}, line {number}: {error}; take the line out") from error
         result[row.seed] = row

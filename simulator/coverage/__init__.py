@@ -1,0 +1,1 @@
+"""Which ways the broker's rules have decided in runs of this process."""
