@@ -12,10 +12,12 @@ from random import Random
 from typing import Any, Protocol
 
 from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.faults.kinds import Fault, FaultOptions, Kind, Role, Wait
 from wrackline.simulator.world.disk import Disk
+from wrackline.simulator.world.nodes import Call
 from wrackline.simulator.world.world import FIRST_CONTROLLER, SimBroker, SimServer, World
 
 _LOOK_EVERY_MS = 15.0
@@ -80,6 +82,9 @@ class FaultDriver:
     """Older copies of disks, for stale restores."""
     lossy: set[NodeId] = field(default_factory=set)
     """Nodes that may have lost something since all was in sync."""
+    repeated: int = 0
+    """Requests of operators that are made again until they are carried out."""
+    _requests: list[Call] = field(default_factory=list)
     _running: list[_Running] = field(default_factory=list)
     _bound: dict[int, dict[str, NodeId]] = field(default_factory=dict)
     stopped: bool = False
@@ -105,6 +110,17 @@ class FaultDriver:
             server.cut_rule = None
             if server.core is None:
                 world.start(server.id)
+
+    def ask(self, node: NodeId, request: Request, timeout_ms: int) -> Call:
+        """An operator asks the node."""
+        call = self.world.ask(node, request, timeout_ms)
+        self._requests.append(call)
+        return call
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether operators wait for nothing any more: what they asked for may change the cluster so far."""
+        return not self.repeated and all(call.done for call in self._requests)
 
     def _supervise(self) -> None:
         """Starts again what ended by itself (an Exit of the core), as a service manager does."""

@@ -38,7 +38,7 @@ def _nothing() -> None:
 
 def _ask(driver: FaultDriver, draw: Random, request: Request) -> None:
     """Some broker; it forwards to the controller."""
-    driver.world.ask(draw.choice(sorted(driver.world.brokers)), request, _TIMEOUT_MS)
+    driver.ask(draw.choice(sorted(driver.world.brokers)), request, _TIMEOUT_MS)
 
 
 def _elect(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
@@ -60,9 +60,9 @@ def _move_leader(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | Non
     order = (node, *(replica for replica in partition.replicas if replica != node))
     moved = AlterPartitionReassignmentsRequest((Reassignment(tp, order),), _TIMEOUT_MS)
     asked = draw.choice(sorted(driver.world.brokers))
-    call = driver.world.ask(asked, moved, _TIMEOUT_MS)
+    call = driver.ask(asked, moved, _TIMEOUT_MS)
     elect = ElectLeadersRequest(ElectionType.PREFERRED, (tp,), _TIMEOUT_MS)
-    _then(driver, lambda: call.done, lambda: driver.world.ask(asked, elect, _TIMEOUT_MS))
+    _then(driver, lambda: call.done, lambda: driver.ask(asked, elect, _TIMEOUT_MS))
     was = {"leader_was": host(partition.leader)} if partition.leader in driver.world.brokers else {}
     return Begun(f"leader of {tp} to n{node}", _nothing, (node,), how=was)
 
@@ -158,16 +158,20 @@ def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> Callable[[], 
     def again() -> None:
         """Asks again until it is done: an operator would not leave it half done."""
         if ended:
+            driver.repeated -= 1
             return
-        call = driver.world.ask(asked, request, _TIMEOUT_MS)
+        call = driver.ask(asked, request, _TIMEOUT_MS)
 
         def answered() -> None:
             errors = {part.error.name for part in getattr(call.response, "resources", ())}
             if errors != {"none"}:
                 driver.world.at(driver.world.now_ms + 300, again)
+            else:
+                driver.repeated -= 1
 
         _then(driver, lambda: call.done, answered)
 
+    driver.repeated += 1
     again()
     return lambda: ended.append(True)
 
@@ -185,7 +189,7 @@ def _delete_records(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | 
     if offset <= end:
         driver.deleted[partition.tp] = max(driver.deleted.get(partition.tp, 0), offset)
     request = DeleteRecordsRequest(((partition.tp, offset),), _TIMEOUT_MS)
-    driver.world.ask(partition.leader, request, _TIMEOUT_MS)
+    driver.ask(partition.leader, request, _TIMEOUT_MS)
     return Begun(f"{partition.tp} below {offset}, of {end}", _nothing, how={"offset": offset})
 
 

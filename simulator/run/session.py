@@ -210,6 +210,7 @@ class Run:
         """What is promised within a time is asked for where nothing hinders it."""
         if not self.setup.drills or self.world.zookeeper is not None or not self.setup.tcp:
             return
+        self.go(lambda: self.driver.is_answered, self.world.now_ms + HEAL_MS)
         self.say("phase", {"phase": "drill"})
         for tp, offset in drill(self, self.setup.partitions).items():
             self.driver.deleted[tp] = max(offset, self.driver.deleted.get(tp, 0))

@@ -71,6 +71,8 @@ class ZookeeperChecker:
         """(life, the leader's node, its high watermark) of whoever led after the last step on its node."""
         self._lossy: set[NodeId] = set()
         """Lost power since they had all that was committed."""
+        self._first_cuts: dict[tuple[NodeId, TopicPartition], tuple[int, int]] = {}
+        """(life, offset) of the first cut of a log in the present life of its node."""
         self._told: set[tuple[str, TopicPartition]] = set()
         self._step = StepRecord(0, 0.0, "fault", 0)
 
@@ -236,6 +238,12 @@ class ZookeeperChecker:
 
     def _append_only(self, tp: TopicPartition, effect: _LOG) -> None:
         """I19: a leader that goes on leading cuts nothing that is committed."""
+        present = self._world.brokers[self._step.node].incarnation
+        if (
+            isinstance(effect, Truncate)
+            and self._first_cuts.get((self._step.node, tp), (-1, 0))[0] != present
+        ):
+            self._first_cuts[self._step.node, tp] = present, effect.to_offset
         life, term, was = self._terms.get((self._step.node, tp), (-1, -1, -1))
         local = self._local(self._step.node, tp)
         goes_on = local is not None and local.followed == term and local.leads
@@ -260,6 +268,9 @@ class ZookeeperChecker:
             log = server.disk.logs.get(image.tp)
             if member in self._lossy or not server.up:
                 continue
+            life, cut = self._first_cuts.get((member, image.tp), (-1, 0))
+            if life == server.incarnation and cut <= mark.base:
+                continue  # it had the record when the leader counted it, started again, and cut it (B01)
             if log is None or not mark.is_in(log):
                 self._find(
                     "I17", image.tp, f"acks=all at {mark.base:,}, and node {member}, in the ISR, lacks it"

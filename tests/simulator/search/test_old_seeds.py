@@ -13,6 +13,38 @@ FAST = (
 )
 
 OLD = {
+    "a member of the ISR cuts what its former life had, while the leader acknowledges it (profile zk08)": (
+        "--seed 20250 --seconds 6 --profile zk08 --upgrade-to kip101 --weak 1 --produce-every-ms "
+        "120 --ask-every-ms 200 --faults "
+        "kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,cut-controller,"
+        "lag,hold-alter-request,hold-alter-response,hold-fetch-response,hold-fetch-request,"
+        "hold-metadata,hold-produce-response,hold-heartbeat,skew,disk-error,disk-full,"
+        "controller-kill,controller-power,controller-pause,controller-isolate,controller-deaf,"
+        "elect,move-leader,reassign,reassign-cancel,min-isr,delete-records,churn-topic,hold-any,"
+        "controller-midway,flush-error "
+        "--pairs 0.1 --chains 0.8 --drills --broker-setting heartbeat_interval_ms=250 "
+        "--broker-setting replica_lag_time_max_ms=500 --broker-setting "
+        "replica_fetch_wait_max_ms=500 --broker-setting replica_fetch_backoff_ms=50 "
+        "--broker-setting request_timeout_ms=3000 --broker-setting flush_mode=every-n-batches "
+        "--broker-setting flush_messages=2 --broker-setting flush_ms=200 --broker-setting "
+        "max_incremental_fetch_session_cache_slots=1 --broker-setting "
+        "min_incremental_fetch_session_eviction_ms=0 --controller-setting session_timeout_ms=1500"
+    ),
+    "an operator's request is carried out only after the drill has begun": (
+        "--seed 20543 --seconds 6 --brokers 4 --partitions 2 --producers 1 --idempotent --load "
+        "batches,sessions --produce-every-ms 120 --ask-every-ms 60 --faults "
+        "kill,power,clean,kill-midway,isolate,cut,cut-one-way,cut-controller,lag,"
+        "hold-alter-request,hold-fetch-response,hold-fetch-request,hold-produce-response,"
+        "hold-heartbeat,disk-error,controller-power,controller-pause,controller-isolate,"
+        "controller-deaf,elect,move-leader,reassign,reassign-cancel,min-isr,churn-topic,hold-any "
+        "--fault-every-ms 800 --pairs 0.3 --chains 0.4 --drills --broker-setting "
+        "heartbeat_interval_ms=250 --broker-setting replica_lag_time_max_ms=2000 --broker-setting "
+        "replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=50 "
+        "--broker-setting request_timeout_ms=3000 --broker-setting flush_mode=every-write "
+        "--broker-setting flush_messages=7 --broker-setting flush_ms=200 --broker-setting "
+        "num_replica_fetchers=2 --broker-setting high_watermark_checkpoint_interval_ms=5000 "
+        "--controller-setting session_timeout_ms=1500"
+    ),
     "one commit has the last change of an ISR, the level with ELR, and the end of that ISR": (
         "--seed 64 --seconds 6 --controllers 3 --profile kraft35 --upgrade-to kip966 --weak 1 "
         f"--produce-every-ms 120 --ask-every-ms 200 --fault-every-ms 400 {FAST} "
