@@ -13,7 +13,7 @@ from wrackline.broker.model.messages.admin import (
     ElectLeadersRequest,
     Reassignment,
 )
-from wrackline.broker.model.types import NO_LEADER, NodeId
+from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 from wrackline.simulator.faults.operators import min_isr_request
 
@@ -201,7 +201,20 @@ def rest(ground: Ground) -> None:
     if "leader_imbalance_check_interval_ms" not in ground.controller:
         ground.expect("what is registered of each partition", ground.partitions, before)
     ground.expect("the active controller and its epoch", _office(ground), office)
+    _expect_snapshots(ground)
     ground.whole(within_ms=1)
+
+
+def _expect_snapshots(ground: Ground) -> None:
+    """Every node whose log of metadata has grown far enough has a snapshot that covers all but its end."""
+    most = 2 * int(ground.controller["metadata_log_max_records_between_snapshots"])
+    for server in ground.world.servers():
+        log = server.disk.logs.get(METADATA)
+        covered = max((one.end_offset for one in server.disk.snapshots), default=0)
+        if log is not None and log.leo - covered > most:
+            ground.fail(
+                f"node {server.id} has {log.leo - covered} records of metadata behind its newest snapshot"
+            )
 
 
 @_long

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.model.messages.admin import (
+    BROKER,
+    TOPIC,
+    AlteredResource,
+    AlterOp,
+    ConfigChange,
+    DescribeConfigsRequest,
+    DescribeQuorumRequest,
+    IncrementalAlterConfigsRequest,
+    Resource,
+)
 from wrackline.broker.model.messages.controller import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -17,6 +30,7 @@ from wrackline.broker.model.messages.requests import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    ForgottenPartition,
     InitProducerIdRequest,
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -24,11 +38,13 @@ from wrackline.broker.model.messages.requests import (
     ProduceRequest,
     ProduceResult,
 )
-from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.history.model import UNKNOWN, Record, Type
 from wrackline.simulator.clients.batches import decode, encode
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 
+_METADATA_BEHIND = 20
+"""Records of metadata that a voter may lack where nothing hinders it: it fetches all the time."""
 SHORT: list[Drill] = []
 """A run does several of them."""
 
@@ -165,6 +181,10 @@ def deletion_of_records(ground: Ground) -> None:
     ground.expect("DeleteRecords past the end", answer.error, ErrorCode.offset_out_of_range)
     answer = ground.ask(leader, DeleteRecordsRequest(((ground.tp, begin),), ANSWER_MS)).partitions[0]
     ground.expect("the earliest offset after an older request", ground.offset(leader, EARLIEST), offset)
+    for node in (one for one in ground.world.brokers if one != leader):
+        answer = ground.ask(node, DeleteRecordsRequest(((ground.tp, offset),), ANSWER_MS)).partitions[0]
+        error = ErrorCode.not_leader_or_follower
+        ground.expect(f"the answer of node {node} to DeleteRecords", answer.error, error)
 
 
 @_short
@@ -220,10 +240,11 @@ def fetch_session(ground: Ground) -> None:
     """A session tells what is new, once; a wrong epoch or id is refused."""
     leader = ground.image.leader
     end = ground.sent(leader).base_offset + 1
-    part = FetchPartition(ground.tp, end - 1, 100_000)
+    topic_id = ground.draw.choice((None, ground.image.topic_id))
+    part = FetchPartition(ground.tp, end - 1, 100_000, topic_id=topic_id)
 
-    def fetched(*parts: FetchPartition, session: int, epoch: int) -> FetchResponse:
-        request = FetchRequest(0, 0, 200_000, parts, session_id=session, session_epoch=epoch)
+    def fetched(*parts: FetchPartition, session: int, epoch: int, **more: Any) -> FetchResponse:
+        request = FetchRequest(0, 0, 200_000, parts, session_id=session, session_epoch=epoch, **more)
         answer: FetchResponse = ground.ask(leader, request)
         return answer
 
@@ -235,7 +256,7 @@ def fetch_session(ground: Ground) -> None:
         return  # a replica may take its place at any time
     if not full.session_id:
         ground.fail("no session was made, and there is room for a thousand")
-    ask_on = FetchPartition(ground.tp, end, 100_000)
+    ask_on = FetchPartition(ground.tp, end, 100_000, topic_id=topic_id)
     ground.expect("news at the end", fetched(ask_on, session=full.session_id, epoch=1).error, ErrorCode.none)
     again = fetched(session=full.session_id, epoch=2)
     ground.expect("news when nothing is new", (again.error, again.partitions), (ErrorCode.none, ()))
@@ -246,6 +267,64 @@ def fetch_session(ground: Ground) -> None:
     ground.expect("a wrong epoch", wrong, ErrorCode.invalid_fetch_session_epoch)
     strange = fetched(session=full.session_id + 77, epoch=1).error
     ground.expect("a strange session", strange, ErrorCode.fetch_session_id_not_found)
+    ground.sent(leader)
+    forgotten = fetched(
+        session=full.session_id, epoch=4, forgotten=(ForgottenPartition(ground.tp, topic_id),)
+    )
+    ground.expect("news of a partition that was forgotten", forgotten.partitions, ())
+
+
+@_short
+def state_of_the_quorum(ground: Ground) -> None:
+    """Whoever is asked gives the controller that is active, and how far each voter is."""
+    world, active = ground.world, ground.world.active_controller()
+    if active is None:
+        return
+    node = ground.draw.choice([active.id, *sorted(world.brokers)])
+    answer = ground.ask(node, DescribeQuorumRequest((METADATA,)))
+    ground.expect(
+        "the answer to DescribeQuorum", (answer.error, answer.leader_id), (ErrorCode.none, active.id)
+    )
+    ends = {voter.node_id: voter.leo for voter in answer.voters}
+    ground.expect("the voters", sorted(ends), sorted(world.controllers))
+    logs = {one.id: one.disk.logs[METADATA].leo for one in world.servers() if METADATA in one.disk.logs}
+    for voter, end in ends.items():
+        behind = logs[active.id] - end
+        if not 0 <= behind <= _METADATA_BEHIND or answer.high_watermark > logs[active.id]:
+            ground.fail(
+                f"voter {voter} is said to end at {end}, and the active controller ends at {logs[active.id]}"
+            )
+
+
+@_short
+def settings(ground: Ground) -> None:
+    """Every broker tells a topic's settings, as they were set last, and its own to who asks that broker."""
+    world, draw, topic = ground.world, ground.draw, Resource(TOPIC, ground.tp.topic)
+
+    def described(node: NodeId, resource: Resource) -> tuple[ErrorCode, dict[str, str | None]]:
+        answer = ground.ask(node, DescribeConfigsRequest(((resource, None),))).resources[0]
+        return answer.error, {values[0].name: values[0].value for values in answer.settings}
+
+    value = str(draw.randint(60_000, 90_000))
+    change = IncrementalAlterConfigsRequest(
+        (AlteredResource(topic, (ConfigChange("segment.bytes", AlterOp.SET, value),)),)
+    )
+    changed = ground.ask(draw.choice(sorted(world.brokers)), change).resources[0].error
+    ground.expect("the answer to a change of segment.bytes", changed, ErrorCode.none)
+    for node in sorted(world.brokers):
+        ground.must(
+            f"segment.bytes {value} at node {node}",
+            lambda node=node: described(node, topic)[1].get("segment.bytes") == value,  # type: ignore[misc]
+            2_000,
+        )
+        ground.expect(
+            f"node {node}'s own settings", described(node, Resource(BROKER, str(node)))[0], ErrorCode.none
+        )
+        other = str(next(one for one in world.brokers if one != node))
+        error = described(node, Resource(BROKER, other))[0]
+        ground.expect(f"node {node}'s answer for node {other}", error, ErrorCode.invalid_request)
+    error = described(min(world.brokers), Resource(TOPIC, "nowhere"))[0]
+    ground.expect("the settings of no topic", error, ErrorCode.unknown_topic_or_partition)
 
 
 @_short

@@ -80,6 +80,18 @@ DEVIATIONS = {
     ),
     "producer_ids": (BROKERS, f"if not {REGISTRATION}.has_right_epoch(", "without not", 1),
     "fetch_session": ("broker/core/requests/fetch_sessions.py", "epoch: int = 1", "1 becomes 2", 2),
+    "state_of_the_quorum": (
+        "broker/core/quorum/leader.py",
+        "me = QuorumReplica(self._ctx.me, self._log.leo, directory_id, 0.0, 0.0)",
+        "arguments 1 and 2 in the other order",
+        1,
+    ),
+    "settings": (
+        "broker/core/requests/describe_configs.py",
+        'elif resource.kind == BROKER and resource.name in ("", str(config.node_id)):',
+        "in becomes not in",
+        1,
+    ),
     "life_of_a_topic": (
         "broker/core/controller/decisions/topics.py",
         "if not 1 <= factor <= len(live)",
