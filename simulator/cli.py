@@ -149,6 +149,11 @@ def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Cal
     help="A search says how many rows of the rules' golden tables it has met; with --full all tables.",
 )
 @click.option(
+    "--guided",
+    is_flag=True,
+    help="Some runs of a search change the plan of one that came somewhere new.",
+)
+@click.option(
     "--vary",
     is_flag=True,
     help="A search draws partitions (1, 2), idempotence and TCP's help from each seed.",
@@ -415,6 +420,8 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
                 + (f", {coverage(totals.ways)}" if options["coverage"] else "")
             )
 
+    if options["guided"] and (options["done"] or options["jobs"] > 1):
+        raise WrongCall("--guided: each run depends on those before it; leave --jobs and --done out")
     try:
         totals = run_seeds(
             setup,
@@ -423,6 +430,7 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
             vary=vary,
             keep_going=options["keep_going"],
             covered=options["coverage"],
+            guided=options["guided"],
             done=options["done"],
             progress=progress,
         )
@@ -435,8 +443,9 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
         click.echo("interrupted; --done FILE lets the same command go on from here", err=True)
         ctx.exit(INTERRUPTED)
     if totals.violations and not options["keep_going"]:
-        first = replace(setup, seed=totals.violations[0].seed)
-        _show(run(drawn_as(vary, first)), options)
+        found = totals.violations[0]
+        first = drawn_as(vary, replace(setup, seed=found.seed))
+        _show(run(replace(first, graft=found.graft or first.graft)), options)
     if totals.violations:
         ctx.exit(VIOLATION)
     if not totals.acked:

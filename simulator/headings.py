@@ -8,15 +8,8 @@ import click
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "Seeds": (
-        "--seed",
-        "--search",
-        "--jobs",
-        "--keep-going",
-        "--coverage",
-        "--vary",
-        "--swarm",
-        "--done",
-        "--replay",
+        *("--seed", "--search", "--jobs", "--keep-going", "--done"),
+        *("--vary", "--swarm", "--guided", "--coverage", "--replay"),
     ),
     "Length": ("--seconds", "--steps"),
     "Cluster": (

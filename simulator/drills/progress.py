@@ -45,7 +45,7 @@ def silent_broker(ground: Ground) -> None:
                 ground.fail(
                     f"{image.tp} is led by {image.leader}, with ISR {image.isr}; node {node} is fenced"
                 )
-            if node in image.isr:
+            if node in image.isr and image.replicas != (node,):  # who is alone stays, without an ELR
                 ground.fail(f"node {node} is fenced, and in the ISR of {image.tp}: {image.isr}")
         left = [each for each in ground.image.isr if each != node]
         if len(left) >= ground.min_isr:

@@ -18,7 +18,7 @@ from wrackline.simulator.faults.setup import Setup
 
 _RARE = 3
 """Runs that have seen a way; from then on it is nothing that a run is kept for."""
-_SHARE = 0.5
+_SHARE = 0.2
 """Of runs that change a plan."""
 _DEEPEST = 8
 """Changes of one plan after another."""
@@ -36,13 +36,12 @@ class Guide:
 
     def __init__(self, fresh: Callable[[int], Setup], first_seed: int) -> None:
         self._fresh, self._next_seed = fresh, first_seed
+        recorder()  # before the first run
         self._draw = Random(f"{first_seed}/guide")
-        self._recorder = recorder()
         self._kept: list[_Kept] = []
         self.seen: Counter[Way] = Counter()
 
     def choose(self) -> Setup:
-        self._recorder.take()
         if self._kept and self._draw.random() < _SHARE:
             return self._changed()
         self._next_seed += 1
@@ -54,9 +53,9 @@ class Guide:
         best.tries += 1
         return replace(best.setup, graft=(*best.setup.graft, self._draw.randrange(1 << 20)))
 
-    def note(self, setup: Setup, events: Iterable[Event]) -> None:
-        """Takes up what the run of the set-up has shown."""
-        ways = self._recorder.take() | frozenset(changes_of_state(events))
+    def note(self, setup: Setup, met: frozenset[Way], events: Iterable[Event]) -> None:
+        """Takes up what the run of the set-up has shown: the ways in which rules decided, and its history."""
+        ways = met | frozenset(changes_of_state(events))
         rare = frozenset(way for way in ways if self.seen[way] < _RARE)
         self.seen.update(ways)
         if rare and len(setup.graft) < _DEEPEST:

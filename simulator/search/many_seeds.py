@@ -26,6 +26,7 @@ from wrackline.simulator.coverage.probes import Way, recorder
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.run import run
+from wrackline.simulator.search.guidance import Guide
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _LOOK_EVERY_S = 2.0
@@ -56,6 +57,8 @@ class Row:
     oracle: str = ""
     text: str = ""
     command: str = ""
+    graft: tuple[int, ...] = ()
+    """Changes of its plan, of a guided search."""
     ways: tuple[Way, ...] = ()
     """In which the rules decided, of a search with coverage: those that its process had not seen before."""
 
@@ -114,11 +117,15 @@ def drawn_as(vary: str, setup: Setup) -> Setup:
     return varied(setup) if vary else setup
 
 
-def run_one(setup: Setup, *, covered: bool = False) -> Row:
-    """Does one run. ``covered``: notes the ways in which rules decided."""
+def run_one(setup: Setup, *, covered: bool = False, guide: Guide | None = None) -> Row:
+    """Does one run. ``covered``: notes the ways in which rules decided. ``guide``: hears of what it has
+    shown."""
     began = time.process_time()
     result = run(setup)
-    ways = recorder().take() - _REPORTED if covered else frozenset[Way]()
+    met = recorder().take() if covered or guide else frozenset[Way]()
+    if guide is not None:
+        guide.note(setup, met, result.events)
+    ways = met - _REPORTED if covered else frozenset[Way]()
     _REPORTED.update(ways)
     ended = [event for event in result.events if event.process >= 0 and event.type.name != "INVOKE"]
     found = result.violation
@@ -132,6 +139,7 @@ def run_one(setup: Setup, *, covered: bool = False) -> Row:
         result.acked,
         sum(len(event.records) for event in ended if event.f == "drain"),
         *(("", "", "") if found is None else (found.oracle, found.text, setup.command())),
+        setup.graft,
         tuple(sorted(ways)),
     )
 
@@ -144,11 +152,13 @@ def run_seeds(
     vary: str = "",
     keep_going: bool = False,
     covered: bool = False,
+    guided: bool = False,
     done: Path | None = None,
     progress: Callable[[Row, Totals], None] | None = None,
 ) -> Totals:
     """Seeds ``setup.seed`` and on, ``runs`` of them, up to the first violation unless ``keep_going``. Ctrl-C
-    ends it with what is done. ``covered``: with the ways in which rules decided. Raises DoneFileError."""
+    ends it with what is done. ``covered``: with the ways in which rules decided. ``guided``: in this process,
+    and some of the runs change the plan of an earlier one. Raises DoneFileError."""
     totals = Totals()
     known = _resume(done, setup, vary) if done is not None else {}
     expected = range(setup.seed, setup.seed + runs)
@@ -156,10 +166,12 @@ def run_seeds(
         totals.add(row)
     totals.resumed = totals.seeds
     left = [replace(setup, seed=seed) for seed in expected if seed not in known]
-    setups = [drawn_as(vary, one) for one in left]
+    setups = [] if guided else [drawn_as(vary, one) for one in left]
     out = None if done is None else done.open("a", encoding="utf-8")
     rows = (
-        _in_this_process(setups, covered=covered)
+        _guided(Guide(lambda seed: drawn_as(vary, replace(setup, seed=seed)), setup.seed), runs, covered)
+        if guided
+        else _in_this_process(setups, covered=covered)
         if jobs == 1
         else _in_processes(setups, jobs, covered=covered)
     )
@@ -207,6 +219,12 @@ def _in_this_process(setups: list[Setup], *, covered: bool) -> Generator[Row, No
         recorder()
     for setup in setups:
         yield run_one(setup, covered=covered)
+
+
+def _guided(guide: Guide, runs: int, covered: bool) -> Generator[Row, None, None]:
+    spare_the_collector()
+    for _ in range(runs):
+        yield run_one(guide.choose(), covered=covered, guide=guide)
 
 
 def _in_processes(setups: list[Setup], jobs: int, *, covered: bool) -> Generator[Row, None, None]:
@@ -267,7 +285,7 @@ def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
         raise DoneFileError(f"{file}: {error}; --done names another file") from error
     if first != head:
         raise DoneFileError(f"{file} is of another series ({first[:120]}); --done names another file")
-    names = {item.name for item in fields(Row)} - {"ways"}
+    names = {item.name for item in fields(Row)} - {"graft", "ways"}
     result: dict[int, Row] = {}
     for number, line in enumerate(lines, 2):
         try:

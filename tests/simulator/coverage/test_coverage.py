@@ -114,3 +114,20 @@ def test_states_of_partitions_are_told_as_they_change() -> None:
     assert changes
     assert all(one != other for one, other in pairwise(changes))
     assert any(text.endswith("> isr 3/3 elr 0 led") for text in changes)
+
+
+GUIDED = ("--search", "12", "--seconds", "2", "--seed", "5", "--swarm", "--guided")
+
+
+def test_a_guided_search_changes_plans_and_repeats_what_it_finds() -> None:
+    def simulated(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "wrackline.harness.cli.entry", "simulate", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+    first, again = simulated(*GUIDED), simulated(*GUIDED)
+    seeds = [line.split()[1] for line in first.stdout.splitlines() if line.startswith("seed ")]
+    assert len(seeds) == 12
+    assert len(set(seeds)) < 12, "some runs have the seed of an earlier one, and another plan"
+    assert first.stdout.splitlines()[:12] == again.stdout.splitlines()[:12]
+    refused = simulated(*GUIDED, "--jobs", "2")
+    assert (refused.returncode, "leave --jobs and --done out" in refused.stderr) == (2, True)

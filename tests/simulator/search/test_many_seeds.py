@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -66,7 +67,7 @@ def test_a_series_goes_on_after_what_its_file_says(tmp_path: Path) -> None:
 
 
 def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails_at_41(setup: Setup) -> Row:
+    def fails_at_41(setup: Setup, **_: Any) -> Row:
         row = run_one(replace(setup, seconds=0.5))
         wrong = ("lost-write", "one is missing", setup.command())
         return row if setup.seed != 41 else replace(row, oracle=wrong[0], text=wrong[1], command=wrong[2])
