@@ -147,6 +147,8 @@ def reassignment_rules(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
             and (before.adding or before.removing)
             and not (adding or removing)
             and replicas == set(before.replicas) - set(before.removing)
+            # Of several changes that are committed at once the last is seen; a later one may fence brokers.
+            and after.partition_epoch == before.partition_epoch + 1
         )
         if completed and len(after.isr) < cluster.image.min_isr(after.tp):
             yield after.tp, f"completed with ISR {after.isr}"

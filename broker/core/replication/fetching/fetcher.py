@@ -126,7 +126,9 @@ class Fetcher:
             self._epoch_probe.ask(following, self._woken)
 
     def remove(self, tp: TopicPartition) -> None:
+        """The others may have waited for its flush, of which nobody will hear if its log is deleted."""
         del self._partitions[tp]
+        self.due = True
 
     def has(self, tp: TopicPartition) -> bool:
         return tp in self._partitions

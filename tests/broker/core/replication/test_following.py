@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -33,8 +34,8 @@ from wrackline.broker.model.messages.requests import (
     ListOffsetsResult,
     Refused,
 )
-from wrackline.broker.model.metadata.records import PartitionRecord
-from wrackline.broker.model.types import NO_LEADER, FlushMode
+from wrackline.broker.model.metadata.records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from wrackline.broker.model.types import NO_LEADER, FlushMode, TopicPartition
 
 
 def follower(epochs: list[int], leader_epoch: int = 3, **more: Any) -> Solo:
@@ -275,6 +276,26 @@ def test_a_follower_fetches_on_only_after_its_flush() -> None:
     assert not solo.has_sent("fetcher-0"), "to fetch on is to acknowledge"
     solo.handle(Flushed(T, 1))
     assert asked(solo)[1].fetch_offset == 1
+
+
+def test_a_follower_waits_for_no_flush_of_a_log_that_is_deleted() -> None:
+    """Nobody hears of that flush, and the other partitions of the leader would be fetched no more."""
+    solo = follower([], flush_mode=FlushMode.EVERY_WRITE, num_replica_fetchers=1)
+    other, topic_id = TopicPartition("u", 0), UUID(int=78)
+    partition = PartitionRecord(0, topic_id, (1, 2), (1, 2), 1, 0, partition_epoch=0)
+    solo.metadata(TopicRecord("u", topic_id), partition)
+    both = fetches(solo)[-1]
+    assert {part.tp for part in both.request.partitions} == {T, other}  # type: ignore[union-attr]
+    earlier = fetches(solo)
+    solo.answer(both, FetchResponse((FetchResult(other, records=records(0, 0), high_watermark=0),)))
+    assert [flush.upto for flush in solo.flushes if flush.tp == other] == [1]
+    assert fetches(solo) == earlier, "the flush is waited for"
+    solo.metadata(RemoveTopicRecord(topic_id))
+    assert len(fetches(solo)) == len(earlier) + 1
+
+
+def fetches(solo: Solo) -> list[Send]:
+    return [send for send in solo.sends if send.channel.startswith("fetcher")]
 
 
 def test_a_leader_commits_only_what_it_has_flushed() -> None:
