@@ -443,9 +443,9 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
         click.echo("interrupted; --done FILE lets the same command go on from here", err=True)
         ctx.exit(INTERRUPTED)
     if totals.violations and not options["keep_going"]:
-        found = totals.violations[0]
-        first = drawn_as(vary, replace(setup, seed=found.seed))
-        _show(run(replace(first, graft=found.graft or first.graft)), options)
+        row = totals.violations[0]
+        first = drawn_as(vary, replace(setup, seed=row.seed))
+        _show(run(replace(first, graft=row.graft or first.graft)), options)
     if totals.violations:
         ctx.exit(VIOLATION)
     if not totals.acked:

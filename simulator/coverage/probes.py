@@ -66,9 +66,9 @@ def recorder() -> Recorder:
 def rule_modules() -> Iterator[ModuleType]:
     """The modules of `broker/rules` and the rules of ZooKeeper's profiles."""
     package = wrackline.broker.rules
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not found.ispkg:
-            yield importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.ispkg:
+            yield importlib.import_module(module.name)
     yield importlib.import_module(_OF_ZOOKEEPER)
 
 
@@ -146,7 +146,7 @@ class _Probes(ast.NodeTransformer):
         self._count = 0
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        node.values = [self._seen(one) for one in node.values]
+        node.values = [self._with_probe(one) for one in node.values]
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
@@ -159,13 +159,13 @@ class _Probes(ast.NodeTransformer):
         return self._test(node)
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
-        node.ifs = [self._seen(one) for one in node.ifs]
+        node.ifs = [self._with_probe(one) for one in node.ifs]
         self.generic_visit(node)
         return node
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
         if isinstance(node.value, ast.Compare):
-            node.value = self._seen(node.value)
+            node.value = self._with_probe(node.value)
             return node
         self.generic_visit(node)
         return node
@@ -179,8 +179,8 @@ class _Probes(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
 
-    def _test(self, node: Any) -> ast.AST:
-        node.test = self._seen(node.test)
+    def _test(self, node: ast.If | ast.IfExp | ast.While) -> ast.AST:
+        node.test = self._with_probe(node.test)
         for name, value in ast.iter_fields(node):
             if name != "test":
                 setattr(node, name, self._visit_all(value))
@@ -191,7 +191,7 @@ class _Probes(ast.NodeTransformer):
             return [self.visit(one) for one in value]
         return self.visit(value) if isinstance(value, ast.AST) else value
 
-    def _seen(self, node: ast.expr) -> ast.expr:
+    def _with_probe(self, node: ast.expr) -> ast.expr:
         if isinstance(node, ast.BoolOp):
             visited: ast.expr = self.visit(node)
             return visited
@@ -199,7 +199,7 @@ class _Probes(ast.NodeTransformer):
         self.generic_visit(node)
         return _call(_SEE, number, node)
 
-    def _entered(self, node: Any) -> ast.AST:
+    def _entered(self, node: ast.match_case | ast.ExceptHandler) -> ast.AST:
         number = self._number()
         self.generic_visit(node)
         node.body = [ast.Expr(_call(_SEE, number, ast.Constant(True))), *node.body]

@@ -149,12 +149,13 @@ class Setup:
 
     def plan(self) -> list[Fault]:
         options, until_ms = self.fault_options(), self.seconds * 1000
-        drawn = plan(self.seed, until_ms, self.partitions, options)
+        faults = plan(self.seed, until_ms, self.partitions, options)
         if self.graft:
-            drawn = graft(
-                self.seed, self.graft, drawn, lambda seed: plan(seed, until_ms, self.partitions, options)
+            faults = graft(
+                self.seed, self.graft, faults, lambda seed: plan(seed, until_ms, self.partitions, options)
             )
-        faults = list(self.given) if self.replay else drawn
+        if self.replay:
+            faults = list(self.given)
         return [fault for fault in faults if self.keep_faults is None or fault.id in self.keep_faults]
 
     @property

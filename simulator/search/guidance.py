@@ -39,7 +39,7 @@ class Guide:
         recorder()  # before the first run
         self._draw = Random(f"{first_seed}/guide")
         self._kept: list[_Kept] = []
-        self.seen: Counter[Way] = Counter()
+        self.counts: Counter[Way] = Counter()
 
     def choose(self) -> Setup:
         if self._kept and self._draw.random() < _SHARE:
@@ -49,14 +49,14 @@ class Guide:
 
     def _changed(self) -> Setup:
         some = self._draw.sample(self._kept, min(4, len(self._kept)))
-        best = max(some, key=lambda one: sum(1 / self.seen[way] for way in one.ways) / (1 + one.tries))
+        best = max(some, key=lambda one: sum(1 / self.counts[way] for way in one.ways) / (1 + one.tries))
         best.tries += 1
         return replace(best.setup, graft=(*best.setup.graft, self._draw.randrange(1 << 20)))
 
     def note(self, setup: Setup, met: frozenset[Way], events: Iterable[Event]) -> None:
         """Takes up what the run of the set-up has shown: the ways in which rules decided, and its history."""
         ways = met | frozenset(changes_of_state(events))
-        rare = frozenset(way for way in ways if self.seen[way] < _RARE)
-        self.seen.update(ways)
+        rare = frozenset(way for way in ways if self.counts[way] < _RARE)
+        self.counts.update(ways)
         if rare and len(setup.graft) < _DEEPEST:
             self._kept.append(_Kept(setup, rare))

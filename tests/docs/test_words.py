@@ -21,7 +21,7 @@ WORDS: dict[str, tuple[int, str]] = {
     "astray": (2, "wrong_offset"),
     "beside": (23, "next to it"),
     "cited": (47, "citations"),
-    "drawn": (43, "sampled"),
+    "drawn": (42, "sampled"),
     "elsewhere": (24, "remote"),
     "explained": (14, "explanation"),
     "foreseen": (1, "preview"),
