@@ -6,7 +6,7 @@ Exit codes: 0 clean, 1 a violation, 2 a wrong call, 3 no record was acknowledged
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ from wrackline.simulator.headings import HEADINGS, with_headings
 from wrackline.simulator.mutants.command import command as mutants
 from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import Result, run
+from wrackline.simulator.search.corpus import Corpus, CorpusError
 from wrackline.simulator.search.kill_table import command as kill_table
 from wrackline.simulator.search.many_seeds import DoneFileError, Row, Totals, drawn_as, run_seeds
 from wrackline.simulator.search.shrink import shrink
@@ -167,6 +168,12 @@ def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Cal
 @click.option(
     "--graft", callback=_numbers, metavar="LIST", help="Changes of the plan (3,17), one after another."
 )
+@click.option(
+    "--corpus",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Keep the runs that failed in this file, one command a line, and run them first.",
+)
 @_of_setup("seconds", "Virtual length of the main phase.")
 @_of_setup("steps", "End the main phase after so many steps.", type=int)
 @_of_setup("profile", "Rules of the protocol; zk08 has no MinISR.")
@@ -276,7 +283,7 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:
     _try_world(setup)
     if options["swarm"] and options["runs"] == 1:
         setup = drawn_as(_swarm(ctx, setup), setup)
-    if options["runs"] > 1 or options["coverage"]:
+    if options["runs"] > 1 or options["coverage"] or options["corpus"]:
         _search(ctx, setup, options)
     else:
         _show(run(setup, digest=options["digest"], traced=options["history"] is not None), options)
@@ -389,6 +396,14 @@ def _swarm(ctx: click.Context, setup: Setup) -> str:
     return "swarm" if chosen or setup.upgrade_to or setup.defects else "swarm-any"
 
 
+def _parse(words: Sequence[str]) -> Setup:
+    """Raises ValueError."""
+    try:
+        return _setup(simulate.make_context("simulate", list(words)).params)
+    except click.ClickException as error:
+        raise ValueError(error.format_message()) from error
+
+
 def _show_coverage(totals: Totals, *, full: bool) -> None:
     met = coverage(totals.ways)
     for line in met.lines(full=full):
@@ -401,9 +416,12 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
     runs: int = options["runs"]
     vary = _swarm(ctx, setup) if options["swarm"] else "vary" if options["vary"] else ""
     reported_at = time.monotonic()
+    corpus = None if options["corpus"] is None else Corpus(options["corpus"], _parse)
 
     def progress(row: Row, totals: Totals) -> None:
         nonlocal reported_at
+        if row.oracle and corpus is not None:
+            corpus.keep(row.command, f"{row.oracle}: {row.text}")
         if row.oracle:
             click.echo(f"seed {row.seed:>6}  VIOLATION {row.oracle}: {row.text}\n  again: {row.command}")
         elif runs <= FEW:
@@ -423,6 +441,9 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
     if options["guided"] and (options["done"] or options["jobs"] > 1):
         raise WrongCall("--guided: each run depends on those before it; leave --jobs and --done out")
     try:
+        kept = [] if corpus is None else corpus.setups()
+        if kept:
+            say(f"{len(kept)} runs of {options['corpus']} first")
         totals = run_seeds(
             setup,
             runs,
@@ -431,10 +452,11 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
             keep_going=options["keep_going"],
             covered=options["coverage"],
             guided=options["guided"],
+            first=kept,
             done=options["done"],
             progress=progress,
         )
-    except DoneFileError as error:
+    except (DoneFileError, CorpusError) as error:
         raise WrongCall(str(error)) from error
     click.echo(totals.text() + (f" ({totals.resumed} of them done before)" if totals.resumed else ""))
     if options["coverage"]:
@@ -445,7 +467,8 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
     if totals.violations and not options["keep_going"]:
         row = totals.violations[0]
         first = drawn_as(vary, replace(setup, seed=row.seed))
-        _show(run(replace(first, graft=row.graft or first.graft)), options)
+        again = next((one for one in kept if one.command() == row.command), replace(first, graft=row.graft))
+        _show(run(again), options)
     if totals.violations:
         ctx.exit(VIOLATION)
     if not totals.acked:

@@ -8,7 +8,7 @@ import click
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "Seeds": (
-        *("--seed", "--search", "--jobs", "--keep-going", "--done"),
+        *("--seed", "--search", "--jobs", "--keep-going", "--done", "--corpus"),
         *("--vary", "--swarm", "--guided", "--coverage", "--replay"),
     ),
     "Length": ("--seconds", "--steps"),

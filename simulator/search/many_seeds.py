@@ -13,10 +13,11 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -153,12 +154,14 @@ def run_seeds(
     keep_going: bool = False,
     covered: bool = False,
     guided: bool = False,
+    first: Sequence[Setup] = (),
     done: Path | None = None,
     progress: Callable[[Row, Totals], None] | None = None,
 ) -> Totals:
     """Seeds ``setup.seed`` and on, ``runs`` of them, up to the first violation unless ``keep_going``. Ctrl-C
     ends it with what is done. ``covered``: with the ways in which rules decided. ``guided``: in this process,
-    and some of the runs change the plan of an earlier one. Raises DoneFileError."""
+    and some of the runs change the plan of an earlier one. ``first``: runs before all seeds. Raises
+    DoneFileError."""
     totals = Totals()
     known = _resume(done, setup, vary) if done is not None else {}
     expected = range(setup.seed, setup.seed + runs)
@@ -168,18 +171,19 @@ def run_seeds(
     left = [replace(setup, seed=seed) for seed in expected if seed not in known]
     setups = [] if guided else [drawn_as(vary, one) for one in left]
     out = None if done is None else done.open("a", encoding="utf-8")
-    rows = (
+    others = (
         _guided(Guide(lambda seed: drawn_as(vary, replace(setup, seed=seed)), setup.seed), runs, covered)
         if guided
         else _in_this_process(setups, covered=covered)
         if jobs == 1
         else _in_processes(setups, jobs, covered=covered)
     )
+    rows = chain(_in_this_process(list(first), covered=covered), others)
     try:
         with _signals_interrupt():
-            for row in rows:
+            for number, row in enumerate(rows):
                 totals.add(row)
-                if out is not None:
+                if out is not None and number >= len(first):
                     _write(out, row)
                 if progress is not None:
                     progress(row, totals)
@@ -188,7 +192,7 @@ def run_seeds(
     except KeyboardInterrupt:
         totals.interrupted = True
     finally:
-        rows.close()
+        others.close()
         if out is not None:
             out.close()
     totals.violations.sort(key=lambda row: row.seed)

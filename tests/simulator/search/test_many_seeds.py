@@ -129,3 +129,58 @@ def test_no_process_outlives_a_series(long_series: subprocess.Popen[str], which:
         assert time.monotonic() < deadline, f"{left} live on"
         time.sleep(0.2)
     assert long_series.returncode == (130 if which is signal.SIGTERM else -signal.SIGKILL)
+
+
+# --- a corpus --------------------------------------------------------------------------------------------
+
+
+def failing(seed: int) -> Any:
+    """In place of ``run_one``: this seed is a violation."""
+
+    def run_or_fail(setup: Setup, **_: Any) -> Row:
+        row = run_one(replace(setup, seconds=0.5))
+        bad = ("lost-write", "one\nis missing", setup.command()) if setup.seed == seed else ("", "", "")
+        return replace(row, oracle=bad[0], text=bad[1], command=bad[2])
+
+    return run_or_fail
+
+
+def test_what_failed_is_kept_and_run_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    corpus, done = tmp_path / "kept" / "corpus", tmp_path / "done"
+    monkeypatch.setattr("wrackline.simulator.search.many_seeds.run_one", failing(41))
+    options = ["--seconds", "2", "--keep-going", "--corpus", str(corpus)]
+    first = simulated(["--seed", "40", "--search", "3", *options])
+    assert first.exit_code == 1
+    remark, line = corpus.read_text().splitlines()
+    assert remark.startswith("#")
+    assert line == "wrackline simulate --seed 41 --seconds 2 # lost-write: one is missing"
+    monkeypatch.setattr("wrackline.simulator.search.many_seeds.run_one", failing(71))
+    again = simulated(["--seed", "70", "--search", "3", *options, "--done", str(done)])
+    seeds = [text.split()[1] for text in again.output.splitlines() if text.startswith("seed ")]
+    assert seeds == ["41", "70", "71", "72"]
+    assert [text.split()[3] for text in corpus.read_text().splitlines()[1:]] == ["41", "71"]
+    assert '"seed": 41' not in done.read_text(), "it is none of this series"
+
+
+def test_a_search_ends_at_a_kept_run_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.write_text("wrackline simulate --seed 41 --seconds 2 # lost-write\n")
+    monkeypatch.setattr("wrackline.simulator.search.many_seeds.run_one", failing(41))
+    ended = run_seeds(SHORT, 4, first=[Setup(seed=41, seconds=2.0)])
+    assert (ended.seeds, [row.seed for row in ended.violations]) == (1, [41])
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("rm -rf /", "line 2: no command of `wrackline simulate`"),
+        ("wrackline simulate --seed x", "line 2: Invalid value for '--seed'"),
+        ("wrackline simulate --nonsense", "line 2: No such option"),
+    ],
+)
+def test_a_line_of_a_corpus_that_is_no_run_is_named(tmp_path: Path, line: str, why: str) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.write_text(f"# kept\n{line}\n")
+    refused = simulated(["--search", "2", "--seconds", "1", "--corpus", str(corpus)])
+    assert refused.exit_code == 2
+    assert why in refused.output
