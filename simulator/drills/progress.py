@@ -17,6 +17,10 @@ from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 from wrackline.simulator.faults.operators import min_isr_request
 
+_BEGIN_MS = 300
+"""A new leader of the quorum tells it at once; a voter that is not told asks when its patience is over."""
+_HANDED_OVER_MS = 400
+"""The first successor of a controller that stops stands at once, before anybody's patience is over."""
 LONG: list[Drill] = []
 """A run does one of them."""
 
@@ -169,6 +173,11 @@ def quorum(ground: Ground) -> None:
     second, epoch = _office(ground)
     if epoch <= before:
         ground.fail(f"controller {second} is active in epoch {epoch}, after one in {before}")
+
+    def is_announced() -> bool:
+        return all(_leader_of(ground, node) == second for node in world.controllers if node != first)
+
+    ground.must(f"every controller to know that {second} is active", is_announced, _BEGIN_MS)
     world.start(first)
     ground.rest(1.5 * fetch_ms)
     away = next(node for node in world.controllers if node not in (first, second))
@@ -181,6 +190,21 @@ def quorum(ground: Ground) -> None:
     ground.rest(fetch_ms)
     ground.expect("the active controller and its epoch", _office(ground), (second, epoch))
     ground.whole()
+    world.clean_stop(second)
+
+    def handed_over() -> bool:
+        active = world.active_controller()
+        return active is not None and active.id != second
+
+    ground.must(f"another controller when {second} stops by itself", handed_over, _HANDED_OVER_MS)
+    ground.must(f"controller {second} stopped", lambda: not world.controllers[second].up, ANSWER_MS)
+    world.start(second)
+    ground.whole()
+
+
+def _leader_of(ground: Ground, node: NodeId) -> NodeId:
+    core = ground.world.controllers[node].core
+    return NO_LEADER if core is None else core.raft.leader_id
 
 
 def _office(ground: Ground) -> tuple[NodeId, int]:

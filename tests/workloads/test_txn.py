@@ -228,7 +228,7 @@ def test_a_crashed_producer_asks_for_no_end_and_the_next_one_fences_it(
         *(mock_cluster, tmp_path / "run", spec, PARTITIONS, 30),
         tries=600,
         stop_s=30,
-        until=lambda counts: counts.info > 3 and counts.ok.get("send", 0) > 3,
+        until=lambda counts: counts.info > 12 and counts.ok.get("send", 0) > 3,  # not each is a crash's
     ):
         pass
     sends = [row for row in recorded(tmp_path / "run") if row["f"] == "send"]
