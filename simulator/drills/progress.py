@@ -19,8 +19,6 @@ from wrackline.simulator.faults.operators import min_isr_request
 
 _BEGIN_MS = 300
 """A new leader of the quorum tells it at once; a voter that is not told asks when its patience is over."""
-_HANDED_OVER_MS = 400
-"""The first successor of a controller that stops stands at once, before anybody's patience is over."""
 LONG: list[Drill] = []
 """A run does one of them."""
 
@@ -196,7 +194,9 @@ def quorum(ground: Ground) -> None:
         active = world.active_controller()
         return active is not None and active.id != second
 
-    ground.must(f"another controller when {second} stops by itself", handed_over, _HANDED_OVER_MS)
+    ground.must(
+        f"another controller when {second} stops by itself", handed_over, fetch_ms + 3 * election_ms + 2_000
+    )
     ground.must(f"controller {second} stopped", lambda: not world.controllers[second].up, ANSWER_MS)
     world.start(second)
     ground.whole()

@@ -283,6 +283,12 @@ def state_of_the_quorum(ground: Ground) -> None:
     if active is None:
         return
     node = ground.draw.choice([active.id, *sorted(world.brokers)])
+
+    def every_voter_is_heard() -> bool:
+        answer = ground.ask(node, DescribeQuorumRequest((METADATA,)))
+        return all(voter.leo >= 0 for voter in answer.voters)
+
+    ground.must("a state of the quorum with every voter", every_voter_is_heard, 2_000 + SLACK_MS)
     answer = ground.ask(node, DescribeQuorumRequest((METADATA,)))
     ground.expect(
         "the answer to DescribeQuorum", (answer.error, answer.leader_id), (ErrorCode.none, active.id)
