@@ -10,7 +10,7 @@ by request in plain Python, since the group gives out each record for itself.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -72,7 +72,6 @@ class _Request:
 
 _Granted = list[tuple[Place, int]]
 """Records with their delivery counts; of acknowledgements those that succeeded, with 0."""
-_Member = Generator[_Request, _Granted, None]
 
 
 class _Group:
@@ -237,7 +236,7 @@ class _Life:
         if working and self._chance(_LATE) and all(counts[place] < LIMIT - 1 for place in counts):
             self._now += int(1.5 * LOCK_NS)
         process, extra = self._answers, {"group": GROUP, "member": MEMBERS + number, "mode": "sync"}
-        self._add(process, "invoke", "acknowledge", extra={**extra, "acks": _named(acks)})
+        self._add(process, "invoke", "acknowledge", extra={**extra, "acks": named(acks)})
         good = {place for place, _ in (yield number, _Request(self._step(), acks))}
         self._step()
         if working and self._chance(_ANSWER_LOST) and all(counts[place] < LIMIT - 1 for place in acks):
@@ -245,8 +244,8 @@ class _Life:
             self._answers = ANSWERS + next(self._numbers)
             return {}
         refused = {place: "refused" for place in acks if place not in good}
-        errors = {"INVALID_RECORD_STATE": _named(refused)["refused"]} if refused else {}
-        succeeded = _named({place: kind for place, kind in acks.items() if place in good})
+        errors = {"INVALID_RECORD_STATE": named(refused)["refused"]} if refused else {}
+        succeeded = named({place: kind for place, kind in acks.items() if place in good})
         self._add(process, "ok", "acknowledge", extra={**extra, "acks": succeeded, "errors": errors})
         return {place: counts[place] for place in good if acks[place] == "renew"}
 
@@ -266,7 +265,7 @@ class _Life:
         return self._random.random() < share
 
 
-def _named(acks: dict[Place, str]) -> dict[str, dict[str, list[int]]]:
+def named(acks: Mapping[Place, str]) -> dict[str, dict[str, list[int]]]:
     """Kind -> partition -> offsets, as ``extra`` has them."""
     result: dict[str, dict[str, list[int]]] = {}
     for (partition, offset), kind in acks.items():

@@ -28,4 +28,6 @@ def _standstill(promise: str) -> Callable[[Edit], bool]:
 
 
 for _promise in PROMISES:
-    mutation(_promise, "something stands still for longer than it may", looks=True)(_standstill(_promise))
+    mutation(_promise, "something stands still for longer than it may", knobs={"looks": 12})(
+        _standstill(_promise)
+    )

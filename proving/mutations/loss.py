@@ -9,6 +9,9 @@ from wrackline.proving.mutations.edit import Edit, Sent, end_events
 from wrackline.proving.mutations.edit_groups import end_of_clients
 from wrackline.proving.mutations.mutation import mutation
 
+COMPACTED = {"keys": 12, "records_at_once": 1}
+"""Of histories of a compacted topic."""
+
 
 @mutation("lost-write", "the last record of a partition, acked and never polled, is nowhere in the end")
 def lose_acked_tail(edit: Edit) -> bool:
@@ -32,7 +35,9 @@ def ack_what_is_nowhere(edit: Edit) -> bool:
     return False
 
 
-@mutation("lost-write", "the last record of a key, acked and never polled, is nowhere in the end", keys=True)
+@mutation(
+    "lost-write", "the last record of a key, acked and never polled, is nowhere in the end", knobs=COMPACTED
+)
 def lose_the_last_of_a_key(edit: Edit) -> bool:
     keys = {r.value: event.key for event in edit.events if event.f == "send" for r in event.records}
     for partition in range(edit.partitions):
@@ -46,7 +51,9 @@ def lose_the_last_of_a_key(edit: Edit) -> bool:
 
 
 @mutation(
-    "lost-tombstone", "the last of a key was a tombstone, which is gone, and an older one is not", keys=True
+    "lost-tombstone",
+    "the last of a key was a tombstone, which is gone, and an older one is not",
+    knobs=COMPACTED,
 )
 def lose_a_tombstone(edit: Edit) -> bool:
     keys = {r.value: event.key for event in edit.events if event.f == "send" for r in event.records}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from wrackline.proving.model.knobs import Final, Knobs
 from wrackline.proving.mutations.edit import Edit
@@ -36,29 +37,14 @@ class Mutation:
     """Wants a history with a complete final read; else one without any."""
     transactions: bool = False
     """Wants a history of transactions; else one without any."""
-    keys: bool = False
-    """Wants a history of a compacted topic."""
-    share: bool = False
-    """Wants a history with a share group, and one leader of each partition: another one may forget counts."""
-    looks: bool = False
-    """Wants a history with looks at promises of liveness."""
-
-    application: bool = False
-    """Wants a history of an application."""
+    knobs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What else its histories have: fields of ``Knobs``."""
 
     def suited(self, knobs: Knobs) -> Knobs:
         """Returns the knobs for histories that may have a place for the mutation."""
         knobs = replace(knobs, final=Final.COMPLETE if self.final else Final.NONE)
-        if self.share:
-            return replace(knobs, share_members=3, failovers=0)
-        if self.looks:
-            return replace(knobs, looks=12)
-        if self.application:
-            return replace(knobs, application=True)
-        if self.keys:
-            return replace(knobs, keys=12, records_at_once=1)
         if not self.transactions:
-            return knobs
+            return replace(knobs, **self.knobs)
         return replace(knobs, transactional=knobs.producers, latency_ms=8.0, think_ms=1.0, aborted=0.05)
 
     @property
@@ -87,10 +73,7 @@ def mutation(
     also: Mapping[str, str] | None = None,
     final: bool = True,
     transactions: bool = False,
-    keys: bool = False,
-    share: bool = False,
-    looks: bool = False,
-    application: bool = False,
+    knobs: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[[Edit], bool]], Callable[[Edit], bool]]:
     """Registers the decorated function as a mutation; its name is the function's."""
 
@@ -98,9 +81,7 @@ def mutation(
         name = apply.__name__.replace("_", "-")
         if name in MUTATIONS:
             raise ValueError(f"two mutations are called {name}")
-        MUTATIONS[name] = Mutation(
-            name, anomaly, what, apply, also or {}, final, transactions, keys, share, looks, application
-        )
+        MUTATIONS[name] = Mutation(name, anomaly, what, apply, also or {}, final, transactions, knobs or {})
         return apply
 
     return register

@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 
 from wrackline.history.model import Event, Record, Type
 from wrackline.proving.model.columns import TOPIC
-from wrackline.proving.model.share_server import GROUP, LIMIT, LOCK_NS, Place
+from wrackline.proving.model.share_server import GROUP, LIMIT, LOCK_NS, Place, named
 from wrackline.proving.mutations.edit import Edit
 from wrackline.proving.mutations.edit_groups import end_of_clients
 from wrackline.proving.mutations.mutation import mutation
+
+SHARE = {"share_members": 3, "failovers": 0}
+"""Of histories with a share group, and one leader of each partition: another one may forget counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Delivery:
 
 def _deliveries(edit: Edit) -> list[Delivery]:
     """Every delivery in order, without those of renewed records."""
-    open_: dict[tuple[int, Place], tuple[int, int]] = {}
+    open_: dict[tuple[int, Place], int] = {}
     deliveries: list[tuple[int, Place, int]] = []
     answers: dict[int, tuple[int | None, str]] = {}
     for at, event in enumerate(edit.events):
@@ -41,12 +44,11 @@ def _deliveries(edit: Edit) -> list[Delivery]:
             for record, delivered in zip(event.records, extra["counts"], strict=True):
                 place = record.partition, record.offset
                 if place not in again:
-                    open_[event.process, place] = len(deliveries), at
+                    open_[event.process, place] = len(deliveries)
                     deliveries.append((at, place, delivered))
         elif event.f == "acknowledge" and event.type is Type.OK:
             for kind, place in _answers(event):
-                number, _ = open_[extra["member"], place]
-                answers[number] = at, kind
+                answers[open_[extra["member"], place]] = at, kind
     times = Counter(place for _, place, _ in deliveries)
     return [
         Delivery(at, place, delivered, answered, kind, times[place])
@@ -66,6 +68,14 @@ def _once(edit: Edit) -> Iterator[Delivery]:
     for one in _deliveries(edit):
         if one.times == 1 and one.answer == "accept" and _is_plain(edit, one):
             yield one
+
+
+def _twice(edit: Edit) -> Iterator[tuple[Delivery, Delivery]]:
+    """Both deliveries of records that were given twice."""
+    first: dict[Place, Delivery] = {}
+    for one in _deliveries(edit):
+        if one.times == 2 and first.setdefault(one.place, one) is not one:
+            yield first[one.place], one
 
 
 def _is_plain(edit: Edit, one: Delivery) -> bool:
@@ -112,11 +122,9 @@ def _answer(edit: Edit, one: Delivery, kind: str) -> None:
     )
     for at in (invoked, one.answered):
         extra = edit.events[at].extra or {}
-        acks: dict[str, dict[str, list[int]]] = {}
-        for was, (partition, offset) in _answers(edit.events[at]):
-            if name := kind if (partition, offset) == one.place else was:
-                acks.setdefault(name, {}).setdefault(str(partition), []).append(offset)
-        edit.change(at, extra={**extra, "acks": acks})
+        acks = {place: kind if place == one.place else was for was, place in _answers(edit.events[at])}
+        kept = {place: answer for place, answer in acks.items() if answer}
+        edit.change(at, extra={**extra, "acks": named(kept)})
 
 
 def _poll(process: int, begin_ns: int, now: int, *records: tuple[Record, int]) -> tuple[Event, Event]:
@@ -136,7 +144,7 @@ def _accept(member: int, process: int, record: Record, now: int) -> tuple[Event,
     return invoked, replace(invoked, type=Type.OK, extra={**extra, "errors": {}})
 
 
-@mutation("final-redelivery", "a record that was accepted is given again", share=True)
+@mutation("final-redelivery", "a record that was accepted is given again", knobs=SHARE)
 def give_an_accepted_record(edit: Edit) -> bool:
     for one in _once(edit):
         at = end_of_clients(edit)
@@ -146,7 +154,7 @@ def give_an_accepted_record(edit: Edit) -> bool:
     return False
 
 
-@mutation("double-final", "two members accept a record at once, each within a lock of its own", share=True)
+@mutation("double-final", "two members accept a record at once, each within a lock of its own", knobs=SHARE)
 def accept_twice(edit: Edit) -> bool:
     for one in _once(edit):
         assert one.answered is not None
@@ -159,7 +167,7 @@ def accept_twice(edit: Edit) -> bool:
     return False
 
 
-@mutation("delivery-count", "a record is given once more often than the limit", share=True)
+@mutation("delivery-count", "a record is given once more often than the limit", knobs=SHARE)
 def give_past_the_limit(edit: Edit) -> bool:
     for one in _once(edit):
         _count(edit, one, LIMIT + 1)
@@ -167,12 +175,10 @@ def give_past_the_limit(edit: Edit) -> bool:
     return False
 
 
-@mutation("delivery-count", "a delivery that was released is not counted", share=True)
+@mutation("delivery-count", "a delivery that was released is not counted", knobs=SHARE)
 def forget_a_delivery(edit: Edit) -> bool:
-    every = _deliveries(edit)
-    for one in every:
-        later = next((each for each in every if each.place == one.place and each.at > one.at), None)
-        if one.answer != "release" or later is None or one.times != 2 or one.answered is None:
+    for one, later in _twice(edit):
+        if one.answer != "release" or one.answered is None:
             continue
         if (edit.events[later.at].extra or {})["since_ns"] > edit.events[one.answered].time_ns:
             _count(edit, later, one.count)
@@ -180,18 +186,16 @@ def forget_a_delivery(edit: Edit) -> bool:
     return False
 
 
-@mutation("delivery-regression", "a delivery count is less than one before", share=True)
+@mutation("delivery-regression", "a delivery count is less than one before", knobs=SHARE)
 def count_less(edit: Edit) -> bool:
-    every = _deliveries(edit)
-    for one in every:
-        later = next((each for each in every if each.place == one.place and each.at > one.at), None)
-        if not one.answer and later is not None and one.times == 2 and later.count < LIMIT - 1:
+    for one, later in _twice(edit):
+        if not one.answer and later.count < LIMIT - 1:
             _count(edit, one, later.count + 1)
             return True
     return False
 
 
-@mutation("lock-overlap", "a record is given to two members at a time", share=True)
+@mutation("lock-overlap", "a record is given to two members at a time", knobs=SHARE)
 def give_a_held_record(edit: Edit) -> bool:
     for one in _once(edit):
         now = edit.events[one.at].time_ns + 1
@@ -201,7 +205,7 @@ def give_a_held_record(edit: Edit) -> bool:
     return False
 
 
-@mutation("lost-renewal", "a member renews the lock of a record, and is not given it again", share=True)
+@mutation("lost-renewal", "a member renews the lock of a record, and is not given it again", knobs=SHARE)
 def lose_a_renewal(edit: Edit) -> bool:
     gone = {event.process for event in edit.events if event.f == "crash"}
     for one in _once(edit):
@@ -222,7 +226,7 @@ def lose_a_renewal(edit: Edit) -> bool:
     return False
 
 
-@mutation("share-skip", "a record is given to nobody, and the group is past it", share=True)
+@mutation("share-skip", "a record is given to nobody, and the group is past it", knobs=SHARE)
 def leave_out_a_record(edit: Edit) -> bool:
     for one in _once(edit):
         _forget(edit, one)
@@ -230,7 +234,7 @@ def leave_out_a_record(edit: Edit) -> bool:
     return False
 
 
-@mutation("share-lag", "the last record of a log is given to nobody, and members poll for it", share=True)
+@mutation("share-lag", "the last record of a log is given to nobody, and members poll for it", knobs=SHARE)
 def stop_before_the_end(edit: Edit) -> bool:
     for one in _once(edit):
         partition, offset = one.place
@@ -245,7 +249,7 @@ def stop_before_the_end(edit: Edit) -> bool:
     return False
 
 
-@mutation("archived-unrefused", "a record's last delivery is released", share=True)
+@mutation("archived-unrefused", "a record's last delivery is released", knobs=SHARE)
 def use_up_deliveries(edit: Edit) -> bool:
     for one in _once(edit):
         _count(edit, one, LIMIT)

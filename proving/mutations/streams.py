@@ -10,8 +10,10 @@ from wrackline.proving.model.application import OUTPUT_TOPIC
 from wrackline.proving.mutations.edit import Edit
 from wrackline.proving.mutations.mutation import mutation
 
+APPLICATION = {"application": True}
 
-@mutation("wrong-state", "the last output has the count of the record after it", application=True)
+
+@mutation("wrong-state", "the last output has the count of the record after it", knobs=APPLICATION)
 def count_an_output_twice(edit: Edit) -> bool:
     for at, event in edit.of("drain"):
         if event.topic == OUTPUT_TOPIC and event.records:
@@ -21,7 +23,7 @@ def count_an_output_twice(edit: Edit) -> bool:
     return False
 
 
-@mutation("wrong-state", "an application takes two records of a key in the wrong order", application=True)
+@mutation("wrong-state", "an application takes two records of a key in the wrong order", knobs=APPLICATION)
 def take_a_later_record_first(edit: Edit) -> bool:
     for at, event in edit.of("drain"):
         for first, (one, other) in enumerate(pairwise(event.records if event.topic == OUTPUT_TOPIC else ())):

@@ -91,7 +91,7 @@ def count_too_many(edit: Edit) -> bool:
 
 @mutation("stale-end", "the final read is told an end below what it is given")
 def lower_the_end_of_the_final_read(edit: Edit) -> bool:
-    acked = {one.partition: 0 for one in edit.sent.values() if (one.acked_at or 0) > 0}
+    acked = {one.partition for one in edit.sent.values() if (one.acked_at or 0) > 0}
     for at, event in edit.of("drain"):
         if event.partition in acked and event.records:
             edit.change(at, high_watermark=event.records[-1].offset)
