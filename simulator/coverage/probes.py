@@ -27,40 +27,50 @@ Way = str
 
 
 class Recorder:
-    """The ways of this process, and how often each was gone."""
+    """The ways of this process."""
 
     def __init__(self) -> None:
-        self.counts: dict[Way, int] = {}
-        self._calls: list[dict[int, bool]] = []
-        self._texts: dict[tuple[str, tuple[tuple[int, bool], ...]], Way] = {}
+        self._ways: set[Way] = set()
+        self._calls: list[set[int]] = []
+        """Of each call under way its outcomes: twice the number of a condition, and one more if it held."""
+        self._texts: dict[tuple[str, tuple[int, ...]], Way] = {}
 
     def enter(self) -> None:
-        self._calls.append({})
+        self._calls.append(set())
 
     def leave(self, function: str) -> None:
-        outcomes = tuple(sorted(self._calls.pop().items()))
+        outcomes = tuple(sorted(self._calls.pop()))
         way = self._texts.get((function, outcomes))
         if way is None:
-            text = "".join(f" {number // 2}{'+' if number % 2 else '-'}" for number, _ in outcomes)
+            text = "".join(f" {number // 2}{'+' if number % 2 else '-'}" for number in outcomes)
             way = self._texts[function, outcomes] = function + text
-        self.counts[way] = self.counts.get(way, 0) + 1
+        self._ways.add(way)
 
     def see(self, number: int, value: Any) -> Any:
         if self._calls:
-            self._calls[-1][2 * number + bool(value)] = True
+            self._calls[-1].add(2 * number + bool(value))
         return value
 
     def take(self) -> frozenset[Way]:
         """Returns the ways since the last call, and forgets them."""
-        result = frozenset(self.counts)
-        self.counts.clear()
+        result = frozenset(self._ways)
+        self._ways.clear()
         return result
 
 
 @cache
 def recorder() -> Recorder:
-    """The recorder of this process; the first call puts the probes in."""
-    return _install()
+    """The recorder of this process; the first call puts the probes into all rules."""
+    result = Recorder()
+    for module in rule_modules():
+        codes = _codes(compile(_probed(module), module.__file__ or "", "exec"))
+        names = vars(module)
+        names[_ENTER], names[_LEAVE], names[_SEE] = result.enter, result.leave, result.see
+        for function in _functions(module):
+            code = codes.get((function.__qualname__, function.__code__.co_firstlineno))
+            if code is not None and code.co_freevars == function.__code__.co_freevars:
+                function.__code__ = code
+    return result
 
 
 def rule_modules() -> Iterator[ModuleType]:
@@ -70,20 +80,6 @@ def rule_modules() -> Iterator[ModuleType]:
         if not module.ispkg:
             yield importlib.import_module(module.name)
     yield importlib.import_module(_OF_ZOOKEEPER)
-
-
-def _install() -> Recorder:
-    """Puts probes into all rules of this process: once."""
-    recorder = Recorder()
-    for module in rule_modules():
-        codes = _codes(compile(_probed(module), module.__file__ or "", "exec"))
-        names = vars(module)
-        names[_ENTER], names[_LEAVE], names[_SEE] = recorder.enter, recorder.leave, recorder.see
-        for function in _functions(module):
-            code = codes.get((function.__qualname__, function.__code__.co_firstlineno))
-            if code is not None and code.co_freevars == function.__code__.co_freevars:
-                function.__code__ = code
-    return recorder
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:

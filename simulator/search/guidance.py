@@ -42,6 +42,7 @@ class Guide:
         self.counts: Counter[Way] = Counter()
 
     def choose(self) -> Setup:
+        recorder().take()  # of runs that are none of its own
         if self._kept and self._draw.random() < _SHARE:
             return self._changed()
         self._next_seed += 1

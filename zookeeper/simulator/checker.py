@@ -107,6 +107,7 @@ class ZookeeperChecker:
             if isinstance(effect, _LOG) and effect.tp == tp and effect.tp != METADATA:
                 known.match[node] = min(known.match.get(node, 0), _kept(effect))
                 self._append_only(tp, effect)
+                self._note_cut(tp, effect)
         if log is not None:
             known.extend(node, log)
         local = self._local(node, tp)
@@ -131,6 +132,12 @@ class ZookeeperChecker:
         if local is not None:
             self._replica(known, node, local)
         self._remember(node, tp, local)
+
+    def _note_cut(self, tp: TopicPartition, effect: _LOG) -> None:
+        node = self._step.node
+        life = self._world.brokers[node].incarnation
+        if isinstance(effect, Truncate) and self._first_cuts.get((node, tp), (-1, 0))[0] != life:
+            self._first_cuts[node, tp] = life, effect.to_offset
 
     def _remember(self, node: NodeId, tp: TopicPartition, local: Local | None) -> None:
         life = self._world.brokers[node].incarnation
@@ -238,12 +245,6 @@ class ZookeeperChecker:
 
     def _append_only(self, tp: TopicPartition, effect: _LOG) -> None:
         """I19: a leader that goes on leading cuts nothing that is committed."""
-        present = self._world.brokers[self._step.node].incarnation
-        if (
-            isinstance(effect, Truncate)
-            and self._first_cuts.get((self._step.node, tp), (-1, 0))[0] != present
-        ):
-            self._first_cuts[self._step.node, tp] = present, effect.to_offset
         life, term, was = self._terms.get((self._step.node, tp), (-1, -1, -1))
         local = self._local(self._step.node, tp)
         goes_on = local is not None and local.followed == term and local.leads
