@@ -108,6 +108,8 @@ class Fetcher:
         self._current: int | None = None
         """Correlation of the request that is to be answered before the next one is sent."""
         self._overtake = False
+        self._newest = -1
+        """Correlation of the newest request that was answered."""
         self._generation = 0
         self._pause_until = 0.0
         self._probe = RangeProbe(ctx, destination)
@@ -229,6 +231,9 @@ class Fetcher:
     def _answered(
         self, correlation: int, asked: dict[TopicPartition, Asked], response: Response | None
     ) -> None:
+        if correlation < self._newest:
+            return  # it was overtaken: its high watermark is an older one, which the session gives once
+        self._newest = correlation
         current = correlation == self._current
         if current:
             self._current = None

@@ -163,6 +163,17 @@ def test_an_overtaken_answer_to_a_former_offset_changes_nothing() -> None:
     assert (solo.replica.log.leo, solo.replica.high_watermark) == (1, 1)
 
 
+def test_an_overtaken_answer_lowers_no_high_watermark() -> None:
+    """A session tells a high watermark once: what an older answer lowers, no later one raises again."""
+    solo = follower([1])
+    late, _ = asked(solo)
+    solo.metadata(PartitionRecord(1, TOPIC_ID, (1, 2), (1, 2), 1, 3, 0))
+    answer(solo, solo.sent("fetcher-0.1"), high_watermark=1)
+    assert solo.replica.high_watermark == 1
+    answer(solo, late, high_watermark=0)
+    assert solo.replica.high_watermark == 1
+
+
 def test_a_batch_of_a_later_leader_is_not_taken() -> None:
     """KAFKA-18723."""
     solo = follower([])
