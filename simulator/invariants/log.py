@@ -7,6 +7,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from wrackline.broker.model.effects import Append, ResetLog, Truncate
+from wrackline.broker.model.events import LogStartMoved
 from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
 from wrackline.simulator.invariants.invariant import Wrong, invariant
@@ -163,6 +164,11 @@ def epoch_cache_matches_log(cluster: ObservedCluster, seen: ObservedStep) -> Wro
             continue
         if log.leo != replica.log.leo:
             continue  # the disk has refused a write, and the process ends
+        if log.start > replica.log.log_start:
+            inbox = cluster.world.brokers[seen.node].inbox
+            if not any(type(event) is LogStartMoved and event.tp == replica.tp for event, _ in inbox):
+                yield replica.tp, f"begins at {log.start} on the disk, its node says {replica.log.log_start}"
+            continue  # it is about to hear what retention has removed
         entries = [(entry.epoch, entry.start_offset) for entry in replica.log.epochs.entries]
         if any(a[0] >= b[0] or a[1] >= b[1] for a, b in pairwise(entries)):
             yield replica.tp, f"epochs do not increase: {entries}"
@@ -201,6 +207,9 @@ def ack_rule(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
     (K25), and not asked."""
     for tp, acks, mark, base in seen.acks:
         if mark is None:
+            own = cluster.log(seen.node, tp)
+            if own is not None and 0 <= base < own.start:
+                continue  # sent again, and gone since: retention has removed it
             yield tp, f"acknowledged at {base:,}, and the leader has no such batch"
             return
         image, known = cluster.image.partition(tp), cluster.partitions.get(tp)

@@ -11,7 +11,7 @@ from wrackline.broker.model.messages.controller import (
     BrokerHeartbeatRequest,
 )
 from wrackline.broker.model.messages.requests import Request
-from wrackline.broker.model.types import METADATA, NodeId
+from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
 from wrackline.simulator.invariants.invariant import Wrong, invariant
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.step import (
@@ -85,6 +85,11 @@ def leader_and_partition_epochs(cluster: ObservedCluster, seen: ObservedStep) ->
         if after.leader_epoch < before.leader_epoch or steps < 1:
             leaders = f"leader epoch {before.leader_epoch} to {after.leader_epoch}"
             yield after.tp, f"{leaders}, partition epoch {before.partition_epoch} to {after.partition_epoch}"
+        removed = set(before.replicas) - set(after.replicas)
+        moved = (before.adding or before.removing) and not (after.adding or after.removing)
+        if (removed or moved) and after.leader_epoch == before.leader_epoch and after.leader != NO_LEADER:
+            reason = f"replicas {sorted(removed)} have left" if removed else "its reassignment is over"
+            yield after.tp, f"{reason}, and the leader epoch is {after.leader_epoch} as before"
         if records and steps != records:
             yield after.tp, f"{records} changes raised the partition epoch by {steps}"
     for replica, was in seen.replicas:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from wrackline.broker.model.messages.admin import ElectionType, ElectLeadersRequest
@@ -38,6 +39,9 @@ from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 
 HEAL_MS = 60_000.0
 """Virtual time the cluster has to become whole once the faults have stopped."""
+_RETENTION = {"log_retention_check_interval_ms": 300}
+_LIMITS = ({"retention.bytes": "1500"}, {"retention.bytes": "6000"}, {"retention.ms": "700"})
+"""Of topics whose newest records alone are kept."""
 _OPERATOR_MS = 4_000.0
 """Between two looks of an operator at partitions that have no leader."""
 
@@ -56,7 +60,7 @@ class Run:
                 profile=setup.profile,
                 upgrade_to=setup.upgrade_to,
                 defects=setup.defects,
-                broker=dict(setup.broker),
+                broker={**(_RETENTION if "retention" in setup.load else {}), **dict(setup.broker)},
                 controller={
                     "min_insync_replicas": setup.min_isr,
                     "unclean_leader_election": setup.unclean,
@@ -121,8 +125,12 @@ class Run:
             world.add_client(client)
 
     def topic_configs(self) -> dict[str, str]:
-        unclean = self.setup.unclean and self.world.zookeeper is not None
-        return {"unclean.leader.election.enable": "true"} if unclean else {}
+        setup, configs = self.setup, {}
+        if setup.unclean and self.world.zookeeper is not None:
+            configs["unclean.leader.election.enable"] = "true"
+        if "retention" in setup.load:
+            configs |= Random(f"{setup.seed}/retention").choice(_LIMITS)
+        return configs
 
     def _add_invariants(self) -> None:
         self._checker = checker = checker_of(self.world)
@@ -195,6 +203,7 @@ class Run:
         self.say("phase", {"phase": "heal"})
         self.upgrade.stop()
         self.driver.stop()
+        world.retains = False  # what drills and the final read rest on stays
         for client in self.clients:
             client.stop()
         end_ms = world.now_ms + HEAL_MS
@@ -245,7 +254,10 @@ class Run:
             self._checker.at_rest()
             self._take_noticed()
         if not self.found and self.final is not None:
-            deleted = {tp.partition: offset for tp, offset in self.driver.deleted.items()}
+            deleted = {
+                tp.partition: max(self.driver.deleted.get(tp, 0), self.world.retained.get(tp, 0))
+                for tp in self._watched
+            }
             self.found += self.client_view.final(self.final, self._starts, deleted)
 
     # --- helpers -------------------------------------------------------------------------------------------

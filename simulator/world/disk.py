@@ -26,6 +26,7 @@ from wrackline.broker.model.effects import (
     DeleteSnapshot,
     MoveLogStart,
     ResetLog,
+    Retain,
     Truncate,
     WriteCheckpoint,
     WriteEpochs,
@@ -145,6 +146,23 @@ class Disk:
     def move_log_start(self, effect: MoveLogStart) -> None:
         """Durable on return, as the effect promises."""
         self._log(effect.tp).start_at(effect.to_offset)
+
+    def retain(self, effect: Retain, wall_ms: float) -> int | None:
+        """Returns the new start of a log whose oldest batches are over its limits; None: none is. As in the
+        real storage the newest segment stays, and here each batch is one."""
+        log = self._log(effect.tp)
+        size = sum(len(stored.data) for stored in log.batches)
+        start = log.start
+        for stored in log.batches[:-1]:
+            too_many = 0 <= effect.retention_bytes <= size - len(stored.data)
+            too_old = 0 <= effect.retention_ms < wall_ms - stored.header.max_timestamp
+            if stored.end > effect.upto or not (too_many or too_old):
+                break
+            start, size = stored.end, size - len(stored.data)
+        if start == log.start:
+            return None
+        log.start_at(start)
+        return start
 
     def write_epochs(self, effect: WriteEpochs) -> None:
         log = self._log(effect.tp)

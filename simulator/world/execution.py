@@ -57,6 +57,10 @@ class Execution(Transport):
         self._disk_random = Random(f"{seed}/disk")
         self._node_random = Random(f"{seed}/nodes")
         self._snapshot_random = Random(f"{seed}/snapshots")
+        self.retains = True
+        """Logs are cut at their beginning where their settings ask for it."""
+        self.retained: dict[TopicPartition, int] = {}
+        """The highest start of a log that retention has brought about."""
         self.zookeeper: ZooKeeper | None = None
         """Of profile zk08, which has no controllers."""
         if not self.rules.switches.has_controller:
@@ -227,6 +231,12 @@ class Execution(Transport):
             return None
         return self._handle(node, cut, "handle")
 
+    def _retain(self, node: SimServer, effect: fx.Retain) -> None:
+        if not self.retains or (start := node.disk.retain(effect, self.now_ms)) is None:
+            return
+        self.retained[effect.tp] = max(start, self.retained.get(effect.tp, 0))
+        self._put(node, ev.LogStartMoved(effect.tp, start), None)
+
     def _flush(self, node: SimServer, effect: fx.Flush) -> None:
         if node.disk.begin_flush(effect.tp):
             self._flush_later(node, effect.tp)
@@ -329,8 +339,8 @@ _CARRIERS: dict[type, Callable[[Execution, Any, Any], None]] = {
     fx.Truncate: Execution._truncate,
     fx.ResetLog: lambda _, node, effect: node.disk.reset(effect),
     fx.MoveLogStart: lambda _, node, effect: node.disk.move_log_start(effect),
-    # The simulated log is one segment, which is never old, and lies on the disk in one way.
-    fx.Retain: lambda _, node, effect: None,  # noqa: ARG005
+    fx.Retain: Execution._retain,
+    # The simulated log lies on the disk in one way.
     fx.ConfigureLog: lambda _, node, effect: None,  # noqa: ARG005
     fx.WriteEpochs: lambda _, node, effect: node.disk.write_epochs(effect),
     fx.WriteCheckpoint: lambda _, node, effect: node.disk.write_checkpoint(effect),

@@ -66,18 +66,26 @@ def test_every_equivalent_mutant_is_one_that_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "against"),
+    ("file", "line", "change", "against"),
     [
-        ("broker/rules/replication/watermark.py", "< becomes >=", {"cpu_s": 60}),
+        ("broker/rules/replication/watermark.py", "", "< becomes >=", {"cpu_s": 60}),
         (
             "broker/rules/replication/produce.py",
+            "",
             "< becomes <=",
             {"cpu_s": 60, "tests": ["tests/broker/rules"]},
         ),
+        ("broker/core/dispatcher.py", "replica.log_changed(event)", "is left out", {"cpu_s": 60}),
+        (
+            "broker/rules/placement/reassign.py",
+            "return not set(old.replicas)",
+            "or becomes and",
+            {"cpu_s": 60},
+        ),
     ],
 )
-def test_a_mutant_is_noticed(file: str, change: str, against: dict[str, object]) -> None:
-    first = next(each for each in all_mutations(file) if each.change == change)
+def test_a_mutant_is_noticed(file: str, line: str, change: str, against: dict[str, object]) -> None:
+    first = next(each for each in all_mutations(file) if each.change == change and line in each.source)
     outcome = outcome_of(first, dict(against))
     assert outcome.oracle, outcome.line
     assert outcome.reached or outcome.oracle == "tests"
