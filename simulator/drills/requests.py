@@ -34,6 +34,8 @@ from wrackline.broker.model.messages.requests import (
     InitProducerIdRequest,
     ListOffsetsPartition,
     ListOffsetsRequest,
+    OffsetForLeaderEpochPartition,
+    OffsetForLeaderEpochRequest,
     ProducePartition,
     ProduceRequest,
     ProduceResult,
@@ -42,6 +44,7 @@ from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.history.model import UNKNOWN, Record, Type
 from wrackline.simulator.clients.batches import decode, encode
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
+from wrackline.simulator.world.nodes import Call
 
 _METADATA_BEHIND = 20
 """Records of metadata that a voter may lack where nothing hinders it: it fetches all the time."""
@@ -274,6 +277,73 @@ def fetch_session(ground: Ground) -> None:
         session=full.session_id, epoch=4, forgotten=(ForgottenPartition(ground.tp, topic_id),)
     )
     ground.expect("news of a partition that was forgotten", forgotten.partitions, ())
+
+
+@_short
+def long_poll(ground: Ground) -> None:
+    """A fetch at the end waits for records: no answer before its time, one at once when there are some."""
+    leader = ground.image.leader
+    end, wait_ms = ground.offset(leader, LATEST), 600
+
+    def polled(min_bytes: int = 1) -> Call:
+        part = FetchPartition(ground.tp, end, 100_000)
+        return ground.call(leader, FetchRequest(wait_ms, min_bytes, 200_000, (part,)))
+
+    call = polled()
+    took_ms = ground.must("an answer to a fetch at the end", lambda: call.done, wait_ms + SLACK_MS)
+    if took_ms < wait_ms - 1:
+        ground.fail(
+            f"a fetch that waits {wait_ms} ms for records had none, and was answered in {took_ms:.0f}"
+        )
+    for min_bytes in (1, 10_000):
+        call = polled(min_bytes)
+        ground.rest(50)
+        end = ground.sent(leader).base_offset + 1
+        if min_bytes == 1:
+            ground.must("an answer when there is a record", lambda call=call: call.done, 50)  # type: ignore[misc]
+        elif call.done:
+            ground.fail(f"a fetch of {min_bytes} bytes was answered before there were so many")
+
+
+@_short
+def leader_epochs(ground: Ground) -> None:
+    """A leader tells where each epoch of its log ends; of one it never had, where the one before it ends."""
+    leader = ground.image.leader
+    replica = ground.replica(leader)
+    if replica is None or replica.leader is None:
+        return
+    ground.sent(leader)
+    log = ground.world.brokers[leader].disk.logs[ground.tp]
+    ends: dict[int, int] = {}
+    for stored in log.batches:
+        ends[stored.header.leader_epoch] = stored.end
+    newest = max(entry.epoch for entry in log.epochs)
+    ends.setdefault(newest, log.leo)
+
+    def answered(epoch: int, current: int) -> tuple[ErrorCode, int, int]:
+        part = OffsetForLeaderEpochPartition(ground.tp, epoch, current)
+        result = ground.ask(leader, OffsetForLeaderEpochRequest((part,))).partitions[0]
+        return result.error, result.leader_epoch, result.end_offset
+
+    current = ground.image.leader_epoch
+    for epoch in range(min(ends), newest + 1):
+        floor = max(each for each in ends if each <= epoch)
+        right = (ErrorCode.none, floor, log.leo if epoch == newest else ends[floor])
+        ground.expect(f"the end of epoch {epoch}", answered(epoch, ground.draw.choice((-1, current))), right)
+    unknown = (ErrorCode.none, -1, -1)
+    ground.expect("the end of an epoch to come", answered(newest + 1, -1), unknown)
+    ground.expect("the end of no epoch", answered(-1, current), unknown)
+    for other, error in (
+        (current - 1, ErrorCode.fenced_leader_epoch),
+        (current + 1, ErrorCode.unknown_leader_epoch),
+    ):
+        if other >= 0:
+            ground.expect(f"the error for leader epoch {other}", answered(newest, other)[0], error)
+    node = next((one for one in ground.followers()), None)
+    if node is not None:
+        request = OffsetForLeaderEpochRequest((OffsetForLeaderEpochPartition(ground.tp, newest),))
+        error = ground.ask(node, request).partitions[0].error
+        ground.expect("a follower's answer", error, ErrorCode.not_leader_or_follower)
 
 
 @_short

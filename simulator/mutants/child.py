@@ -40,15 +40,13 @@ def _drills(request: dict[str, Any]) -> dict[str, Any]:
     from dataclasses import replace
     from random import Random
 
-    from wrackline.simulator.drills.drill import do
-    from wrackline.simulator.drills.progress import LONG
-    from wrackline.simulator.drills.requests import SHORT
+    from wrackline.simulator.drills.drill import EVERY, do
     from wrackline.simulator.faults.setup import Setup
     from wrackline.simulator.faults.swarm import swarm
     from wrackline.simulator.run.session import Run
 
     began, wanted = time.process_time(), request["drills"]
-    every = [each for each in (*SHORT, *LONG) if wanted == "all" or each.__name__ == wanted]
+    every = [each for each in EVERY if wanted == "all" or each.__name__ == wanted]
     for seed in range(request["runs"]):
         session = Run(replace(swarm(Setup(seed, controllers=3)), seconds=1.0, kinds=(), tcp=True))
         for part in (session.boot, session.main, session.heal):

@@ -7,16 +7,14 @@ from random import Random
 
 import pytest
 
-from wrackline.simulator.drills.drill import do
+from wrackline.simulator.drills.drill import EVERY, do
 from wrackline.simulator.drills.ground import Drill
-from wrackline.simulator.drills.progress import LONG, rest
-from wrackline.simulator.drills.requests import SHORT
+from wrackline.simulator.drills.progress import rest
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.mutants.command import Outcome, all_mutations, outcome_of
 from wrackline.simulator.run.session import Run
 
-DRILLS = [*SHORT, *LONG]
 BROKERS, REGISTRATION = "broker/core/controller/decisions/brokers.py", "draft.rules.registration"
 DEVIATIONS = {
     # drill: (file, part of the line, change, seeds)
@@ -98,6 +96,48 @@ DEVIATIONS = {
         "1 becomes 2",
         2,
     ),
+    "growth_of_a_topic": (
+        "broker/core/controller/decisions/topics.py",
+        "if not known < wanted.count <= MAX_PARTITIONS",
+        "without not",
+        1,
+    ),
+    "moves_of_replicas": (
+        "broker/core/controller/decisions/reassignments.py",
+        "if not Assignment.of(partition).moves:",
+        "without not",
+        1,
+    ),
+    "alteration_of_settings": (
+        "broker/core/controller/decisions/configs.py",
+        "if op == AlterOp.DELETE:",
+        "its branch is never taken",
+        1,
+    ),
+    "refused_features": (
+        "broker/rules/placement/features.py",
+        "if wanted.upgrade_type == UpgradeType.UPGRADE:",
+        "its branch is never taken",
+        2,
+    ),
+    "refused_elections": (
+        "broker/core/controller/forced_elections.py",
+        "if partition.leader != NO_LEADER:",
+        "!= becomes ==",
+        1,
+    ),
+    "long_poll": (
+        "broker/core/requests/fetch.py",
+        "if request.max_wait_ms <= 0 or any(faults)",
+        "without not",
+        1,
+    ),
+    "leader_epochs": (
+        "broker/rules/replication/epoch_end.py",
+        "if epoch == cache.latest:",
+        "its branch is always taken",
+        1,
+    ),
 }
 """One line of the broker that is wrong for each drill."""
 
@@ -112,7 +152,7 @@ def whole(seed: int, profile: str) -> Run:
     return session
 
 
-@pytest.mark.parametrize("drill", DRILLS, ids=lambda drill: drill.__name__)
+@pytest.mark.parametrize("drill", EVERY, ids=lambda drill: drill.__name__)
 @pytest.mark.parametrize("profile", ["kip966", "kraft35", "kip101"])
 def test_a_cluster_that_is_right_passes(drill: Drill, profile: str) -> None:
     session = whole(1, profile)
@@ -129,7 +169,7 @@ def test_rest_ends_where_a_broker_does_not_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    "drill", [each for each in DRILLS if each is not rest], ids=lambda each: each.__name__
+    "drill", [each for each in EVERY if each is not rest], ids=lambda each: each.__name__
 )
 def test_a_drill_fails_where_a_line_is_wrong(drill: Drill) -> None:
     outcome = mutant(drill.__name__)

@@ -1,0 +1,284 @@
+"""Drills of administrators' requests: each is asked for as it should be, and in every wrong way there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.model.messages.admin import (
+    BROKER,
+    TOPIC,
+    AlterConfigsRequest,
+    AlteredResource,
+    AlterOp,
+    AlterPartitionReassignmentsRequest,
+    ConfigChange,
+    CreatePartitionsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    FeatureUpdate,
+    IncrementalAlterConfigsRequest,
+    ListPartitionReassignmentsRequest,
+    NewPartitions,
+    Reassignment,
+    Resource,
+    UpdateFeaturesRequest,
+    UpgradeType,
+)
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.model.metadata.features import METADATA_VERSION, NAMES
+from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
+
+_TOPIC = "administration"
+_STRANGER: NodeId = 77
+"""No broker has this id."""
+ADMINISTRATION: list[Drill] = []
+
+
+def _administration(drill: Drill) -> Drill:
+    ADMINISTRATION.append(drill)
+    return drill
+
+
+def _any_broker(ground: Ground) -> NodeId:
+    return ground.draw.choice(sorted(ground.world.brokers))
+
+
+def _create(ground: Ground, topic: NewTopic, *, validate_only: bool = False) -> ErrorCode:
+    request = CreateTopicsRequest((topic,), ANSWER_MS, validate_only)
+    error: ErrorCode = ground.ask(_any_broker(ground), request).topics[0].error
+    return error
+
+
+def _replicas(ground: Ground) -> list[tuple[NodeId, ...]]:
+    """Of each partition of the drill's topic."""
+    topic = ground.world.image.topics_by_name.get(_TOPIC)
+    return [] if topic is None else [topic.partitions[number].replicas for number in sorted(topic.partitions)]
+
+
+@contextmanager
+def _topic(ground: Ground, topic: NewTopic) -> Iterator[None]:
+    ground.expect(f"the answer to {topic}", _create(ground, topic), ErrorCode.none)
+    yield
+    request = DeleteTopicsRequest((), ANSWER_MS, (ground.world.image.topics_by_name[_TOPIC].topic_id,))
+    error = ground.ask(_any_broker(ground), request).topics[0].error
+    ground.expect("the answer to a deletion by id", error, ErrorCode.none)
+    again = ground.ask(_any_broker(ground), request).topics[0].error
+    ground.expect("the answer to a second deletion", again, ErrorCode.unknown_topic_id)
+    by_name = ground.ask(_any_broker(ground), DeleteTopicsRequest((_TOPIC,), ANSWER_MS)).topics[0].error
+    ground.expect("the answer to a deletion by name", by_name, ErrorCode.unknown_topic_or_partition)
+
+
+@_administration
+def growth_of_a_topic(ground: Ground) -> None:
+    """Partitions are added where they are asked for; leaders are spread; what is wrong is refused."""
+    brokers = sorted(ground.world.brokers)
+    first, second = ground.draw.sample(brokers, 2)
+    asked = {0: (first, second), 1: (second, first)}
+    for wrong, error in (
+        (NewTopic(_TOPIC, 2, -1, asked), ErrorCode.invalid_request),
+        (NewTopic(_TOPIC, assignments={0: (first,), 2: (second,)}), ErrorCode.invalid_replica_assignment),
+        (
+            NewTopic(_TOPIC, assignments={0: (first,), 1: (first, second)}),
+            ErrorCode.invalid_replica_assignment,
+        ),
+        (NewTopic(_TOPIC, assignments={0: (first, first)}), ErrorCode.invalid_replica_assignment),
+        (NewTopic(_TOPIC, assignments={0: (first, _STRANGER)}), ErrorCode.invalid_replica_assignment),
+        (NewTopic(_TOPIC, assignments={0: ()}), ErrorCode.invalid_replica_assignment),
+        (NewTopic(_TOPIC, 1, 1, configs={"nothing.such": "1"}), ErrorCode.invalid_config),
+        (NewTopic(_TOPIC, 1, 1, configs={"min.insync.replicas": "0"}), ErrorCode.invalid_config),
+        (NewTopic(_TOPIC, 1, 0), ErrorCode.invalid_replication_factor),
+    ):
+        ground.expect(f"the answer to {wrong}", _create(ground, wrong), error)
+    topic = NewTopic(_TOPIC, assignments=asked)
+    ground.expect(
+        "a topic that is only validated", _create(ground, topic, validate_only=True), ErrorCode.none
+    )
+    ground.expect("its replicas", _replicas(ground), [])
+    with _topic(ground, topic):
+        ground.expect("the replicas as asked for", _replicas(ground), [asked[0], asked[1]])
+        _grow(ground, list(asked.values()), brokers)
+
+
+def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId]) -> None:
+    one, other = before[0]
+
+    def grown(wanted: NewPartitions, *, validate_only: bool = False) -> ErrorCode:
+        request = CreatePartitionsRequest((wanted,), ANSWER_MS, validate_only)
+        error: ErrorCode = ground.ask(_any_broker(ground), request).topics[0].error
+        return error
+
+    for wrong, error in (
+        (NewPartitions("nowhere", 4), ErrorCode.unknown_topic_or_partition),
+        (NewPartitions(_TOPIC, 2), ErrorCode.invalid_partitions),
+        (NewPartitions(_TOPIC, 1), ErrorCode.invalid_partitions),
+        (NewPartitions(_TOPIC, 4, ((one, other),)), ErrorCode.invalid_replica_assignment),
+        (NewPartitions(_TOPIC, 3, ((one,),)), ErrorCode.invalid_replica_assignment),
+        (NewPartitions(_TOPIC, 3, ((one, _STRANGER),)), ErrorCode.invalid_replica_assignment),
+    ):
+        ground.expect(f"the answer to {wrong}", grown(wrong), error)
+    ground.expect(
+        "growth that is only validated", grown(NewPartitions(_TOPIC, 3), validate_only=True), ErrorCode.none
+    )
+    ground.expect("the replicas after what was refused", _replicas(ground), before)
+    ground.expect("growth", grown(NewPartitions(_TOPIC, 3, ((other, one),))), ErrorCode.none)
+    before = [*before, (other, one)]
+    ground.expect("the replicas after growth", _replicas(ground), before)
+    count = len(before) + len(brokers)
+    ground.expect("growth by one for each broker", grown(NewPartitions(_TOPIC, count)), ErrorCode.none)
+    now = _replicas(ground)
+    ground.expect("the former replicas", now[: len(before)], before)
+    added = now[len(before) :]
+    ground.expect("the first replicas of the new ones", sorted(replicas[0] for replicas in added), brokers)
+    ground.expect("the sizes of the new ones", {len(set(replicas)) for replicas in added}, {2})
+
+
+@_administration
+def moves_of_replicas(ground: Ground) -> None:
+    """A reassignment is under way until its new replica has all; it can be taken back, and ends."""
+    world = ground.world
+    brokers = sorted(world.brokers)
+    former, later, third = ground.draw.sample(brokers, 3)
+    tp = TopicPartition(_TOPIC, 0)
+
+    def altered(target: tuple[NodeId, ...] | None, where: TopicPartition = tp) -> ErrorCode:
+        request = AlterPartitionReassignmentsRequest((Reassignment(where, target),), ANSWER_MS)
+        error: ErrorCode = ground.ask(_any_broker(ground), request).partitions[0].error
+        return error
+
+    def under_way() -> list[tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]]:
+        asked = ground.draw.choice((None, (tp, TopicPartition("nowhere", 0))))
+        answer = ground.ask(_any_broker(ground), ListPartitionReassignmentsRequest(asked, ANSWER_MS))
+        return [(one.replicas, one.adding, one.removing) for one in answer.partitions if one.tp == tp]
+
+    with _topic(ground, NewTopic(_TOPIC, assignments={0: (former, third)})):
+        for target, error in (
+            ((), ErrorCode.invalid_replica_assignment),
+            ((later, later), ErrorCode.invalid_replica_assignment),
+            ((later, _STRANGER), ErrorCode.invalid_replica_assignment),
+            (None, ErrorCode.no_reassignment_in_progress),
+        ):
+            ground.expect(f"the answer to a reassignment to {target}", altered(target), error)
+        nowhere = altered((later,), TopicPartition("nowhere", 0))
+        ground.expect("a reassignment of no partition", nowhere, ErrorCode.unknown_topic_or_partition)
+        hold = world.hold(lambda message: message.name == "FetchRequest" and message.source == later)
+        ground.expect("the answer to a reassignment", altered((later, third)), ErrorCode.none)
+        expected = [((later, third, former), (later,), (former,))]
+        ground.expect("what is under way", under_way(), expected)
+        ground.expect("the answer to its end", altered(None), ErrorCode.none)
+        ground.expect("what is under way then", under_way(), [])
+        # As in Kafka: what was there without what was to be added, in the order of the reassignment.
+        ground.expect("the replicas then", _replicas(ground), [(third, former)])
+        ground.expect("the answer to the same again", altered((later, third)), ErrorCode.none)
+        world.release(hold)
+        limit_ms = 2 * ground.rejoin_ms
+        ground.must("the replicas as asked for", lambda: _replicas(ground) == [(later, third)], limit_ms)
+        ground.expect("what is under way at the end", under_way(), [])
+        ground.must("no log at the former one", lambda: tp not in world.brokers[former].disk.logs, limit_ms)
+        image = world.image.partition(tp)
+        ground.expect("its leader is one of them", image is not None and image.leader in image.replicas, True)
+
+
+@_administration
+def alteration_of_settings(ground: Ground) -> None:
+    """Settings are set, taken back, and replaced as a whole; what is wrong changes nothing."""
+    broker = str(min(ground.world.brokers))
+
+    def altered(
+        kind: int, name: str, *changes: ConfigChange, whole: bool = False, dry: bool = False
+    ) -> ErrorCode:
+        make = AlterConfigsRequest if whole else IncrementalAlterConfigsRequest
+        request = make((AlteredResource(Resource(kind, name), changes),), dry)
+        error: ErrorCode = ground.ask(_any_broker(ground), request).resources[0].error
+        return error
+
+    def settings() -> dict[str, str]:
+        return dict(ground.world.image.configs.get(("topic", _TOPIC), {}))
+
+    size = ConfigChange("segment.bytes", AlterOp.SET, "70000")
+    keep = ConfigChange("retention.ms", AlterOp.SET, "86400000")
+    with _topic(ground, NewTopic(_TOPIC, 1, 1, configs={"retention.ms": "50000000"})):
+        ground.expect("the settings of a new topic", settings(), {"retention.ms": "50000000"})
+        for kind, name, change, error in (
+            (TOPIC, "nowhere", size, ErrorCode.unknown_topic_or_partition),
+            (TOPIC, _TOPIC, ConfigChange("segment.bytes", AlterOp.APPEND, "7"), ErrorCode.invalid_config),
+            (TOPIC, _TOPIC, ConfigChange("segment.bytes", AlterOp.SET, "-7"), ErrorCode.invalid_config),
+            (TOPIC, _TOPIC, ConfigChange("nothing.such", AlterOp.SET, "7"), ErrorCode.invalid_config),
+            (BROKER, broker, size, ErrorCode.invalid_request),
+            (BROKER, "", ConfigChange("nothing.such", AlterOp.SET, "7"), ErrorCode.invalid_config),
+            (9, "x", size, ErrorCode.invalid_request),
+        ):
+            ground.expect(f"the answer to {change} of {kind} {name!r}", altered(kind, name, change), error)
+        ground.expect(
+            "a setting changed twice", altered(TOPIC, _TOPIC, size, size), ErrorCode.invalid_request
+        )
+        ground.expect(
+            "a change that is only validated", altered(TOPIC, _TOPIC, size, dry=True), ErrorCode.none
+        )
+        ground.expect("the settings after that", settings(), {"retention.ms": "50000000"})
+        ground.expect("two changes", altered(TOPIC, _TOPIC, size, keep), ErrorCode.none)
+        both = {"retention.ms": "86400000", "segment.bytes": "70000"}
+        ground.expect("the settings after two changes", settings(), both)
+        gone = ConfigChange("retention.ms", AlterOp.DELETE, None)
+        ground.expect("a setting taken back", altered(TOPIC, _TOPIC, gone), ErrorCode.none)
+        ground.expect("the settings after that", settings(), {"segment.bytes": "70000"})
+        ground.expect("settings replaced", altered(TOPIC, _TOPIC, keep, whole=True), ErrorCode.none)
+        ground.expect("the settings after that", settings(), {"retention.ms": "86400000"})
+
+
+@_administration
+def refused_features(ground: Ground) -> None:
+    """A level that is none, or that is set the wrong way, is refused, and the level stays."""
+    level = ground.world.image.level
+    if level is None:
+        return
+    lower = max((one for one in NAMES if one < level), default=level - 1)
+    for update in (
+        FeatureUpdate("nothing.such", level),
+        FeatureUpdate(METADATA_VERSION, 10_000),
+        FeatureUpdate(METADATA_VERSION, lower, UpgradeType.UPGRADE),
+        FeatureUpdate(METADATA_VERSION, lower, UpgradeType.UNSAFE_DOWNGRADE),
+    ):
+        answer = ground.ask(_any_broker(ground), UpdateFeaturesRequest((update,), ANSWER_MS))
+        if answer.error is ErrorCode.none:
+            ground.fail(f"{update} was accepted; the level is {level}")
+        ground.expect(f"the level after {update}", ground.world.image.level, level)
+
+
+@_administration
+def refused_elections(ground: Ground) -> None:
+    """Who has a leader gets no other one, whoever asks for it, and however."""
+    nowhere = TopicPartition("nowhere", 0)
+    preferred, designated, unclean = ElectionType.PREFERRED, ElectionType.DESIGNATED, ElectionType.UNCLEAN
+    other = ground.draw.choice(ground.followers() or [ground.image.leader])
+    before = ground.image
+
+    def elected(
+        election: int, tps: tuple[TopicPartition, ...] | None, desired: tuple[NodeId, ...] = ()
+    ) -> ErrorCode:
+        request = ElectLeadersRequest(election, tps, ANSWER_MS, desired)
+        answer = ground.ask(_any_broker(ground), request)
+        error: ErrorCode = answer.error
+        errors = [error, *(one.error for one in answer.partitions)]
+        return next((one for one in errors if one is not ErrorCode.none), ErrorCode.none)
+
+    for election, tps, desired, error in (
+        (preferred, (ground.tp,), (), ErrorCode.election_not_needed),
+        (preferred, (nowhere,), (), ErrorCode.unknown_topic_or_partition),
+        (unclean, (ground.tp,), (), ErrorCode.election_not_needed),
+        (unclean, (nowhere,), (), ErrorCode.unknown_topic_or_partition),
+        (unclean, None, (), ErrorCode.none),
+        (designated, (nowhere,), (other,), ErrorCode.unknown_topic_or_partition),
+        (designated, None, (other,), ErrorCode.invalid_request),
+        (designated, (ground.tp,), (), ErrorCode.invalid_request),
+        (9, (ground.tp,), (), ErrorCode.invalid_request),
+    ):
+        ground.expect(f"the answer to election {election} of {tps}", elected(election, tps, desired), error)
+    if elected(designated, (ground.tp,), (other,)) is ErrorCode.none:
+        ground.fail(f"node {other} was designated, and {before.leader} leads")
+    ground.rest(SLACK_MS)
+    now = ground.image.leader, ground.image.leader_epoch
+    ground.expect("the leader and its epoch", now, (before.leader, before.leader_epoch))
