@@ -234,7 +234,7 @@ class Campaign:
             float(before["spent_s"]),
         )
         self._setup = plan.setup(parse, self.first)
-        self._opened = self._shown_at = time.monotonic()
+        self._opened = self._reported_at = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
         self._save({"state": "under way"})
 
@@ -259,9 +259,9 @@ class Campaign:
         return saved if same else None
 
     def _save(self, content: dict[str, Any]) -> None:
-        known = {"began_at": self._began_at, "first": self.first, "spent_s": round(self._spent_s, 1)}
+        head = {"began_at": self._began_at, "first": self.first, "spent_s": round(self._spent_s, 1)}
         with whole_file(self._folder / CAMPAIGN) as part:
-            saved = {**known, "plan": asdict(self._plan), **content}
+            saved = {**head, "plan": asdict(self._plan), **content}
             part.write_text(json.dumps(saved, indent=2) + "\n", encoding="utf-8")
 
     def carry_out(self) -> Outcome:
@@ -318,9 +318,9 @@ class Campaign:
         if row.oracle:
             self._ledger.corpus.keep(row.command, f"{row.oracle}: {row.text}")
             self._say(f"seed {row.seed}  VIOLATION {row.oracle}: {row.text}\n  again: {row.command}")
-        elif time.monotonic() - self._shown_at < _SAY_EVERY_S:
+        elif time.monotonic() - self._reported_at < _SAY_EVERY_S:
             return
-        self._shown_at = time.monotonic()
+        self._reported_at = time.monotonic()
         self._save({"state": "under way"})
         new, most = totals.seeds - totals.kept, self._plan.seeds
         parts = [
@@ -328,16 +328,16 @@ class Campaign:
             *([f"{totals.kept} of {len(self._kept)} kept runs"] if self._kept else ()),
             *([plural(len(totals.violations), "violation")] if totals.violations else ()),
             str(coverage(totals.ways)),
-            f"{_clock(self._left_s(totals))} left",
+            f"{_clock(self._remaining_s(totals))} left",
         ]
         self._say(", ".join(parts))
 
-    def _left_s(self, totals: Totals) -> float:
-        left = max(self._plan.budget_s - self._spent_s, 0.0)
+    def _remaining_s(self, totals: Totals) -> float:
+        remaining = max(self._plan.budget_s - self._spent_s, 0.0)
         if self._plan.seeds:
             missing = self._plan.seeds + len(self._kept) - totals.seeds
-            left = min(left, self._spent_s / totals.seeds * missing)
-        return left
+            remaining = min(remaining, self._spent_s / totals.seeds * missing)
+        return remaining
 
     # --- violations -------------------------------------------------------------------------------------
 

@@ -58,8 +58,8 @@ class Ledger:
 
     def first_seed(self, today: date) -> int:
         """Returns the seed after all that campaigns have drawn; in a new folder one that the day decides."""
-        drawn = [entry.after for entry in self.entries()]
-        return max(drawn) if drawn else (today - _DAY_ZERO).days * _SEEDS_A_DAY
+        ends = [entry.after for entry in self.entries()]
+        return max(ends) if ends else (today - _DAY_ZERO).days * _SEEDS_A_DAY
 
     def before(self, swarm: str, first: int) -> list[Entry]:
         """Returns the campaigns of this swarm before the one that began with this seed, oldest first."""
