@@ -20,6 +20,7 @@ from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
 from wrackline.history.store.folder import HistoryError
 from wrackline.progress import progress as say
+from wrackline.simulator.campaigns.command import campaign_command
 from wrackline.simulator.clients.client import LOADS, Load
 from wrackline.simulator.coverage.rows import coverage
 from wrackline.simulator.eras.command import eras
@@ -292,6 +293,7 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:
 simulate.add_command(kill_table)
 simulate.add_command(eras)
 simulate.add_command(mutants)
+simulate.add_command(campaign_command(lambda words: parse_setup(words)))
 
 
 def _setup(options: Mapping[str, Any]) -> Setup:
@@ -396,10 +398,12 @@ def _swarm(ctx: click.Context, setup: Setup) -> str:
     return "swarm" if chosen or setup.upgrade_to or setup.defects else "swarm-any"
 
 
-def _parse(words: Sequence[str]) -> Setup:
-    """Raises ValueError."""
+def parse_setup(words: Sequence[str]) -> Setup:
+    """Makes the set-up of a command's options, and tries it. Raises ValueError."""
     try:
-        return _setup(simulate.make_context("simulate", list(words)).params)
+        setup = _setup(simulate.make_context("simulate", list(words)).params)
+        _try_world(setup)
+        return setup
     except click.ClickException as error:
         raise ValueError(error.format_message()) from error
 
@@ -416,7 +420,7 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
     runs: int = options["runs"]
     vary = _swarm(ctx, setup) if options["swarm"] else "vary" if options["vary"] else ""
     reported_at = time.monotonic()
-    corpus = None if options["corpus"] is None else Corpus(options["corpus"], _parse)
+    corpus = None if options["corpus"] is None else Corpus(options["corpus"], parse_setup)
 
     def progress(row: Row, totals: Totals) -> None:
         nonlocal reported_at

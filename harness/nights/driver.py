@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.journal import Did, Journal, State
@@ -150,13 +150,17 @@ class Driver(ABC):
         return None
 
     def _begin(self, task: Task) -> None:
-        spec = replace_file(self.folder / "specs" / f"{task.name}.yaml", task.text.encode())
+        replace_file(self.folder / "specs" / f"{task.name}.yaml", task.text.encode())
         self.journal.write(Did.BEGAN, task=task.name)
         log = self.folder / "logs" / f"{task.name}.log"
         log.unlink(missing_ok=True)  # of a try that was killed
-        asked = ("run", spec, "--results", self.folder / "runs", "--no-analysis")
-        self._running[task.name] = Child.start(asked, log, code=task.code)
+        self._running[task.name] = Child.start(self._arguments(task.name), log, code=task.code)
         self._say(f"{self.account()}; begins {task.name}")
+
+    def _arguments(self, name: str) -> Sequence[str | Path]:
+        """Returns the command that makes a run."""
+        spec = self.folder / "specs" / f"{name}.yaml"
+        return ("run", spec, "--results", self.folder / "runs", "--no-analysis")
 
     def _made(self, name: str, child: Child) -> None:
         """A run that was interrupted counts as not made: it is made again another time."""
@@ -206,19 +210,23 @@ class Driver(ABC):
             if verdict is None:
                 self._judged(task, run, Verdict.INFRASTRUCTURE, f"it could not be judged: {last}", ())
                 continue
-            forbidden = [
-                one["anomaly"]
-                for one in verdict["anomalies"]
-                if one["count"] and one["meaning"] == Verdict.VIOLATION
-            ]
-            self._judged(
-                task,
-                run,
-                Verdict(verdict["verdict"]),
-                str(verdict["headline"]),
-                forbidden,
-                one=record(self.folder / "runs" / run),
-            )
+            self._take(task, run, verdict)
+
+    def _take(self, task: str, run: str, verdict: Mapping[str, Any]) -> None:
+        """Notes what the verdict of a run says."""
+        forbidden = [
+            one["anomaly"]
+            for one in verdict["anomalies"]
+            if one["count"] and one["meaning"] == Verdict.VIOLATION
+        ]
+        self._judged(
+            task,
+            run,
+            Verdict(verdict["verdict"]),
+            str(verdict["headline"]),
+            forbidden,
+            one=record(self.folder / "runs" / run),
+        )
 
     def _analyze(self, runs: Sequence[str]) -> str:
         """Analyzes the runs and returns the last line of the analysis. Raises Stopped when it is
@@ -246,6 +254,8 @@ class Driver(ABC):
         deadline = time.monotonic() + PATIENCE_S
         while any(not child.ended for child in self._running.values()) and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
+        for name, child in self._running.items():
+            self._made(name, child)
         raise Stopped(why)
 
     @property

@@ -14,11 +14,14 @@ from pathlib import Path
 import orjson
 import yaml
 
+from wrackline.checkers.findings import Verdict
+from wrackline.harness.nights.campaigns import CampaignRun
 from wrackline.harness.nights.driver import Driver, Limits, Say
-from wrackline.harness.nights.journal import Journal
+from wrackline.harness.nights.journal import Did, Journal
 from wrackline.harness.nights.queue import Saved, Task, agenda, as_yaml
 from wrackline.harness.nights.shrinking import Raw
 from wrackline.harness.nights.spec import Case, Night
+from wrackline.harness.nights.subprocesses import Child
 from wrackline.harness.records import record
 from wrackline.harness.run.replay import replay_of
 from wrackline.nemesis.follow.coverage import merged
@@ -32,13 +35,19 @@ def begin(folder: Path, night: Night, cases: Sequence[Case]) -> None:
     for below in (specs, folder / "runs", folder / "logs"):
         below.mkdir(parents=True)
     for case in cases:
-        (specs / f"{case.name}.yaml").write_text(case.spec.to_yaml())
+        if case.spec is not None:
+            (specs / f"{case.name}.yaml").write_text(case.spec.to_yaml())
         if case.twin is not None:
             (specs / f"{case.name}~twin.yaml").write_text(case.twin.to_yaml())
     said = {
         "night": night.model_dump(mode="json"),
         "cases": [case.name for case in cases],
         "files": {case.name: str(case.file.absolute()) for case in cases},
+        "campaigns": {
+            case.name: CampaignRun.of(case.campaign).model_dump(mode="json")
+            for case in cases
+            if case.campaign is not None
+        },
     }
     (folder / NIGHT_JSON).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2) + b"\n")
 
@@ -52,10 +61,12 @@ def saved(folder: Path) -> tuple[Night, list[Saved]]:
         path = specs / f"{name}.yaml"
         return path.read_text() if path.exists() else None
 
-    files = said.get("files", {})
-    cases = [
-        Saved(name, text(name) or "", text(f"{name}~twin"), files.get(name, "")) for name in said["cases"]
-    ]
+    files, campaigns = said.get("files", {}), said.get("campaigns", {})
+    cases = []
+    for name in said["cases"]:
+        campaign = CampaignRun.model_validate(campaigns[name], strict=False) if name in campaigns else None
+        own = campaign.text if campaign else text(name) or ""
+        cases.append(Saved(name, own, text(f"{name}~twin"), files.get(name, ""), campaign))
     return Night.model_validate(said["night"], strict=False), cases
 
 
@@ -84,9 +95,33 @@ class NightDriver(Driver):
         limits = Limits(self.night.budget, self.night.slots, self.night.keep_free_mb)
         super().__init__(folder, journal, limits, master=master, say=say)
         self._replayed: dict[str, Raw] = {}
+        self._campaigns = {case.name: case.campaign for case in self.cases if case.campaign is not None}
 
     def _begin(self, task: Task) -> None:
         super()._begin(replace(task, text=with_reached(task.text, self._reached(task))))
+
+    def _arguments(self, name: str) -> Sequence[str | Path]:
+        campaign = self._campaigns.get(name)
+        if campaign is None:
+            return super()._arguments(name)
+        return campaign.arguments(self.folder / "runs")
+
+    def _made(self, name: str, child: Child) -> None:
+        """A campaign is judged by what it wrote, at once; one that was interrupted has a page, and goes on
+        another time."""
+        campaign = self._campaigns.get(name)
+        if campaign is None:
+            super()._made(name, child)
+            return
+        verdict = campaign.judge(self.folder / "runs")
+        if self.stopping:
+            if verdict is not None:
+                self._say(f"{name}, so far: {self.folder / 'runs' / campaign.run / 'report.html'}")
+        elif verdict is None:
+            self._judged(name, "", Verdict.INFRASTRUCTURE, child.last_line(), ())
+        else:
+            self.journal.write(Did.MADE, task=name, run=campaign.run, seconds=round(child.seconds, 1))
+            self._take(name, campaign.run, verdict)
 
     def _reached(self, task: Task) -> Mapping[str, int]:
         """Returns the pairs of state and fault that the runs so far have reached; for a run that is made

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from wrackline.checkers.findings import Verdict
+from wrackline.harness.nights.campaigns import CampaignRun
 from wrackline.harness.nights.journal import Result, State
 from wrackline.harness.nights.shrinking import Raw, faults_of, shrunk
 from wrackline.harness.nights.spec import Night
@@ -33,6 +34,8 @@ class Saved:
     """That of its twin."""
     file: str = ""
     """What it was read from; a night of an older version does not say."""
+    campaign: CampaignRun | None = None
+    """None: it is a run of a specification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ Replayed = Callable[[str], Raw]
 def agenda(night: Night, cases: Sequence[Saved], state: State, replayed: Replayed) -> Iterator[Task]:
     """All that can be begun now, most wanted first: whether a violation shows again, and its twin, tells more
     than the next run of the file; making it smaller takes long, and comes last."""
-    violations = [case for case in cases if _violates(state, case.name)]
+    violations = [case for case in cases if case.campaign is None and _violates(state, case.name)]
     for case in violations:
         yield from _undone(state, again(case, night))
     yield from _undone(state, [Task(case.name, case.text) for case in cases])

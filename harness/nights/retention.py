@@ -22,6 +22,7 @@ from wrackline.harness.nights.night import NIGHT_JSON
 from wrackline.harness.nights.order import nights
 from wrackline.harness.notifications.spec import Keeping
 from wrackline.harness.records import GOOD, JOURNAL, Record, State, records
+from wrackline.harness.report.read.files import CAMPAIGN
 from wrackline.history.store.folder import WAL
 
 SHRUNK = ("nodes", "report.html", "explanations.json", "junit.xml", "harness.log")
@@ -94,7 +95,8 @@ def plan(results: Path, keeping: Keeping, *, now_s: float | None = None) -> Plan
         if not _may_be_pruned(one, folder, now_s) or may_go_on(folder.parents[1]):
             kept += size
             continue
-        extra = sum(_size(folder / name) for name in SHRUNK)
+        has_history = not (folder / CAMPAIGN).exists()  # from which what is removed is written again
+        extra = sum(_size(folder / name) for name in SHRUNK) if has_history else 0
         passed.append(_Passed(folder, size, extra, (now_s - _made_at(one)) / _DAY_S))
     steps = {each.folder: step for each in passed if (step := _for_its_age(each, keeping))}
     over = 0

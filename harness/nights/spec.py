@@ -10,26 +10,28 @@ runs:
   - spec: kafka-acks-all.yaml
     matrix: {system.version: [3.9.2, 4.4.0]}
     twin: {system.version: 4.4.0}
+  - simulate: {swarm: any, budget: 5m}      # beside runs on hosts, a campaign in virtual time
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import orjson
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from wrackline.harness.notifications.spec import After
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.spec import Spec, SpecError, load_mapping
 from wrackline.harness.specification.suites import find
+from wrackline.harness.specification.virtual_time import check_campaign
 from wrackline.plugins.fields import SECONDS, Lax, Like, Strict
 
 Settings = dict[str, Any]
@@ -38,12 +40,41 @@ SEED = "seed"
 _LONGEST_NAME = 100
 
 
-class Entry(Strict):
-    """One specification, and how often it is run, and how."""
+NightName = Annotated[
+    str, Like(r"^[a-z0-9][a-z0-9._-]{0,39}$", "use a-z, 0-9, '.', '_' and -, up to 40 characters")
+]
 
-    spec: str
+
+class Campaign(Strict):
+    """A search in virtual time: what failed before, then new seeds of a swarm (docs/nights.md)."""
+
+    follows: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"name": lambda one: f"swarm-{one.swarm}"}
+
+    name: NightName = ""
+    """Of the case; ``swarm-any`` by default."""
+    swarm: str = "any"
+    """A profile, or any: all profiles and upgrades."""
+    budget: Annotated[float, Field(ge=0.6), SECONDS] = 300.0
+    """No run begins after this time. Smaller forms of violations take as long again at most, or a minute."""
+    seeds: Annotated[int, Field(ge=1)] | None = None
+    """New seeds at most."""
+    jobs: Annotated[int, Field(ge=1, le=64)] = 1
+    """Processes."""
+    corpus: str = ".wrack/corpus"
+    """The folder of what failed and of the seeds that were drawn, for this campaign and those to come."""
+    defects: Annotated[tuple[str, ...], Lax] = ()
+    """Historic bugs to put back. A violation is one all the same: so it can be tried whether a night would
+    notice."""
+
+
+class Entry(Strict):
+    """One specification, and how often it is run, and how; or a campaign."""
+
+    spec: str = ""
     """The file, relative to the night's own; or one that comes with Wrackline, by its name (`wrackline
     examples`)."""
+    simulate: Campaign | None = None
+    """A campaign in virtual time, in place of a specification."""
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Lax] = ()
     """A run for each; the specification's own seed where none is given."""
     matrix: dict[str, Annotated[tuple[Any, ...], Field(min_length=1, strict=False)]] = Field(
@@ -65,6 +96,15 @@ class Entry(Strict):
             raise ValueError("give seeds in `seeds`, beside the matrix")
         return given
 
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.spec) is (self.simulate is not None):
+            raise ValueError("give a spec, or simulate: one of both")
+        others = [key for key in ("seeds", "matrix", "exclude", "set", "twin") if getattr(self, key)]
+        if self.simulate is not None and others:
+            raise ValueError(f"{others[0]} is for a spec: simulate has keys of its own")
+        return self
+
 
 class Shrinking(Strict):
     """The limits of the runs that make a violation smaller."""
@@ -73,11 +113,6 @@ class Shrinking(Strict):
     """At most, for each violation; 0: it is left as it is."""
     tries: Annotated[int, Field(ge=1, le=20)] = 2
     """So often a smaller specification is run before it counts as one that does not show it."""
-
-
-NightName = Annotated[
-    str, Like(r"^[a-z0-9][a-z0-9._-]{0,39}$", "use a-z, 0-9, '.', '_' and -, up to 40 characters")
-]
 
 
 class Night(Strict):
@@ -109,11 +144,13 @@ class Case:
 
     name: str
     """Unique in a night, and the same every night: ``demo-acks-all.kip101.1.s2``."""
-    spec: Spec
+    spec: Spec | None
+    """None: it is a campaign."""
     twin: Spec | None
     """None: the specification has no faults to leave out, and the file names no other twin."""
     file: Path
     """What it was read from."""
+    campaign: Campaign | None = None
 
 
 def load_night(path: Path) -> Night:
@@ -135,7 +172,7 @@ def cases(night: Night, path: Path) -> list[Case]:
         for settings in _combinations(entry):
             result += 1
             try:
-                one = _case(entry, settings, path.parent)
+                one = _case(entry, settings, path)
             except SpecError as error:
                 told = f" with {_told(settings)}" if settings else ""
                 mistakes += [f"{path}: runs[{number}]{told}: {mistake}" for mistake in error.mistakes]
@@ -160,8 +197,12 @@ def _combinations(entry: Entry) -> Iterator[Settings]:
             yield chosen
 
 
-def _case(entry: Entry, chosen: Settings, folder: Path) -> Case:
-    file = folder / entry.spec
+def _case(entry: Entry, chosen: Settings, path: Path) -> Case:
+    if entry.simulate is not None:
+        one = entry.simulate
+        check_campaign(one.swarm, one.corpus, one.defects)
+        return Case(one.name, None, None, path, one)
+    file = path.parent / entry.spec
     if not file.exists():
         file = find(Path(entry.spec))
     seed = chosen.get(SEED)

@@ -69,7 +69,7 @@ def accounts(night: Night, cases: Sequence[Saved], state: State, replayed: Repla
         result = state.results.get(case.name)
         twin = state.results.get(f"{case.name}~{TWIN}")
         found = None
-        if result is not None and result.violates and night.shrink.runs:
+        if result is not None and result.violates and night.shrink.runs and case.campaign is None:
             found = smallest(case, night, state, replayed)
         yield Account(
             case.name,

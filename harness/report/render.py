@@ -7,7 +7,7 @@ from typing import Final
 
 from wrackline.harness.report.junit import junit
 from wrackline.harness.report.model import Report, build
-from wrackline.harness.report.read.files import replace_file
+from wrackline.harness.report.read.files import CAMPAIGN, ReportError, replace_file
 from wrackline.harness.report.summary import verdict_class
 from wrackline.history.wording import labels_of, value_label
 from wrackline.pages.template import Templates
@@ -21,6 +21,10 @@ def write_report(run_dir: Path) -> Path:
 
     Raises ReportError when the folder is no run, OSError when it cannot be written to.
     """
+    if (run_dir / CAMPAIGN).exists():
+        raise ReportError(
+            f"{run_dir}: a campaign in virtual time, whose report.html no run's report replaces"
+        )
     report = build(run_dir)
     html = render(report).encode("utf-8", "replace")
     junit([run_dir], run_dir / "junit.xml")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
@@ -104,6 +105,21 @@ def _changed_keys(model: BaseModel) -> set[str]:
         elif value != usual:
             result.add(name)
     return result
+
+
+def check_campaign(swarm: str, corpus: str, defects: Sequence[str]) -> None:
+    """Refuses a campaign that could not be made. Raises SpecError."""
+    from wrackline.harness.specification.spec import SpecError
+    from wrackline.simulator.campaigns.campaign import Plan
+    from wrackline.simulator.campaigns.ledger import Ledger
+    from wrackline.simulator.cli import parse_setup
+    from wrackline.simulator.search.corpus import CorpusError
+
+    try:
+        Plan(swarm, 0.0, corpus, defects=tuple(defects)).setup(parse_setup, 0)
+        Ledger(Path(corpus), parse_setup).check()
+    except (CorpusError, ValueError) as error:
+        raise SpecError(f"simulate: {error}") from error
 
 
 def _refused_setting(key: str) -> str | None:

@@ -77,9 +77,9 @@ def growth_of_a_topic(ground: Ground) -> None:
     """Partitions are added where they are asked for; leaders are spread; what is wrong is refused."""
     brokers = sorted(ground.world.brokers)
     first, second = ground.draw.sample(brokers, 2)
-    asked = {0: (first, second), 1: (second, first)}
-    for wrong, error in (
-        (NewTopic(_TOPIC, 2, -1, asked), ErrorCode.invalid_request),
+    placement = {0: (first, second), 1: (second, first)}
+    for case, error in (
+        (NewTopic(_TOPIC, 2, -1, placement), ErrorCode.invalid_request),
         (NewTopic(_TOPIC, assignments={0: (first,), 2: (second,)}), ErrorCode.invalid_replica_assignment),
         (
             NewTopic(_TOPIC, assignments={0: (first,), 1: (first, second)}),
@@ -92,26 +92,26 @@ def growth_of_a_topic(ground: Ground) -> None:
         (NewTopic(_TOPIC, 1, 1, configs={"min.insync.replicas": "0"}), ErrorCode.invalid_config),
         (NewTopic(_TOPIC, 1, 0), ErrorCode.invalid_replication_factor),
     ):
-        ground.expect(f"the answer to {wrong}", _create(ground, wrong), error)
-    topic = NewTopic(_TOPIC, assignments=asked)
+        ground.expect(f"the answer to {case}", _create(ground, case), error)
+    topic = NewTopic(_TOPIC, assignments=placement)
     ground.expect(
         "a topic that is only validated", _create(ground, topic, validate_only=True), ErrorCode.none
     )
     ground.expect("its replicas", _replicas(ground), [])
     with _topic(ground, topic):
-        ground.expect("the replicas as asked for", _replicas(ground), [asked[0], asked[1]])
-        _grow(ground, list(asked.values()), brokers)
+        ground.expect("the replicas as asked for", _replicas(ground), [placement[0], placement[1]])
+        _grow(ground, list(placement.values()), brokers)
 
 
 def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId]) -> None:
     one, other = before[0]
 
-    def grown(wanted: NewPartitions, *, validate_only: bool = False) -> ErrorCode:
-        request = CreatePartitionsRequest((wanted,), ANSWER_MS, validate_only)
+    def grown(growth: NewPartitions, *, validate_only: bool = False) -> ErrorCode:
+        request = CreatePartitionsRequest((growth,), ANSWER_MS, validate_only)
         error: ErrorCode = ground.ask(_any_broker(ground), request).topics[0].error
         return error
 
-    for wrong, error in (
+    for case, error in (
         (NewPartitions("nowhere", 4), ErrorCode.unknown_topic_or_partition),
         (NewPartitions(_TOPIC, 2), ErrorCode.invalid_partitions),
         (NewPartitions(_TOPIC, 1), ErrorCode.invalid_partitions),
@@ -119,7 +119,7 @@ def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId
         (NewPartitions(_TOPIC, 3, ((one,),)), ErrorCode.invalid_replica_assignment),
         (NewPartitions(_TOPIC, 3, ((one, _STRANGER),)), ErrorCode.invalid_replica_assignment),
     ):
-        ground.expect(f"the answer to {wrong}", grown(wrong), error)
+        ground.expect(f"the answer to {case}", grown(case), error)
     ground.expect(
         "growth that is only validated", grown(NewPartitions(_TOPIC, 3), validate_only=True), ErrorCode.none
     )
@@ -150,8 +150,8 @@ def moves_of_replicas(ground: Ground) -> None:
         return error
 
     def under_way() -> list[tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]]:
-        asked = ground.draw.choice((None, (tp, TopicPartition("nowhere", 0))))
-        answer = ground.ask(_any_broker(ground), ListPartitionReassignmentsRequest(asked, ANSWER_MS))
+        partitions = ground.draw.choice((None, (tp, TopicPartition("nowhere", 0))))
+        answer = ground.ask(_any_broker(ground), ListPartitionReassignmentsRequest(partitions, ANSWER_MS))
         return [(one.replicas, one.adding, one.removing) for one in answer.partitions if one.tp == tp]
 
     with _topic(ground, NewTopic(_TOPIC, assignments={0: (former, third)})):

@@ -143,6 +143,7 @@ def _outcomes(chosen: Iterable[Mutation], request: dict[str, Any], jobs: int) ->
 @click.option(
     "--mutant", metavar="FILE:NUMBER", help="Only this one, as a survivor is named, broker/rules/x.py:12."
 )
+@click.option("--at-least", type=click.IntRange(0), default=0, help="Exit with 1 where fewer are noticed.")
 @click.option(
     "--html",
     "page",
@@ -155,6 +156,7 @@ def command(**options: Any) -> None:
 
     \b
       wrackline simulate mutants --count 50 --cpu 60 --jobs 2
+      wrackline simulate mutants --count 20 --cpu 20 --at-least 6
       wrackline simulate mutants --only replication/isr --against tests
       wrackline simulate mutants --mutant broker/rules/replication/isr.py:14
 
@@ -191,3 +193,6 @@ def command(**options: Any) -> None:
             "survivors.html.j2", survivors=survivors, summary=summary(outcomes)
         )
         options["page"].write_text(page, encoding="utf-8")
+    if sum(bool(each.oracle) for each in outcomes) < options["at_least"]:
+        click.echo(f"that is fewer than {options['at_least']}", err=True)
+        click.get_current_context().exit(1)

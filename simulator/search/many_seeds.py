@@ -13,11 +13,11 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import chain
+from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -62,6 +62,8 @@ class Row:
     """Changes of its plan, of a guided search."""
     ways: tuple[Way, ...] = ()
     """In which the rules decided, of a search with coverage: those that its process had not seen before."""
+    profile: str = ""
+    """``kip966``, or of an upgrade ``kraft35 to kip966``."""
 
 
 @dataclass(slots=True)
@@ -80,14 +82,24 @@ class Totals:
     violations: list[Row] = field(default_factory=list)
     interrupted: bool = False
     ways: set[Way] = field(default_factory=set)
+    profiles: dict[str, Totals] = field(default_factory=dict)
+    """Totals of the seeds of each profile or upgrade."""
+    kept: int = 0
+    """Of the runs, those that came before all seeds."""
+    last: int = -1
+    """The greatest seed of the series so far."""
 
     def add(self, row: Row) -> None:
+        self._count(row)
+        self.profiles.setdefault(row.profile, Totals())._count(row)
+        self.ways.update(row.ways)
+
+    def _count(self, row: Row) -> None:
         self.seeds += 1
         for name in ("steps", "simulated_s", "cpu_s", "faults", "operations", "acked", "read"):
             setattr(self, name, getattr(self, name) + getattr(row, name))
         if row.oracle:
             self.violations.append(row)
-        self.ways.update(row.ways)
 
     def text(self) -> str:
         per = max(self.seeds, 1)
@@ -142,7 +154,12 @@ def run_one(setup: Setup, *, covered: bool = False, guide: Guide | None = None) 
         *(("", "", "") if found is None else (found.oracle, found.text, setup.command())),
         setup.graft,
         tuple(sorted(ways)),
+        profile_of(setup),
     )
+
+
+def profile_of(setup: Setup) -> str:
+    return f"{setup.profile} to {setup.upgrade_to}" if setup.upgrade_to else setup.profile
 
 
 def run_seeds(
@@ -157,19 +174,23 @@ def run_seeds(
     first: Sequence[Setup] = (),
     done: Path | None = None,
     progress: Callable[[Row, Totals], None] | None = None,
+    enough: Callable[[Totals], bool] | None = None,
 ) -> Totals:
     """Seeds ``setup.seed`` and on, ``runs`` of them, up to the first violation unless ``keep_going``. Ctrl-C
     ends it with what is done. ``covered``: with the ways in which rules decided. ``guided``: in this process,
-    and some of the runs change the plan of an earlier one. ``first``: runs before all seeds. Raises
-    DoneFileError."""
+    and some of the runs change the plan of an earlier one. ``first``: runs before all seeds; of those
+    that the file has, none. ``enough``: asked after each run whether it ends here. Raises DoneFileError."""
     totals = Totals()
     known = _resume(done, setup, vary) if done is not None else {}
     expected = range(setup.seed, setup.seed + runs)
     for row in (known[seed] for seed in expected if seed in known):
         totals.add(row)
+        totals.last = row.seed
     totals.resumed = totals.seeds
-    left = [replace(setup, seed=seed) for seed in expected if seed not in known]
-    setups = [] if guided else [drawn_as(vary, one) for one in left]
+    setups = (drawn_as(vary, replace(setup, seed=seed)) for seed in expected if seed not in known)
+    failed_before = {row.command for row in known.values() if row.oracle}
+    again = [one for one in first if one.command() not in failed_before]
+    totals.kept = len(first) - len(again)
     out = None if done is None else done.open("a", encoding="utf-8")
     others = (
         _guided(Guide(lambda seed: drawn_as(vary, replace(setup, seed=seed)), setup.seed), runs, covered)
@@ -178,16 +199,20 @@ def run_seeds(
         if jobs == 1
         else _in_processes(setups, jobs, covered=covered)
     )
-    rows = chain(_in_this_process(list(first), covered=covered), others)
+    rows = chain(_in_this_process(again, covered=covered), others)
     try:
-        with _signals_interrupt():
+        with signals_interrupt():
             for number, row in enumerate(rows):
                 totals.add(row)
-                if out is not None and number >= len(first):
-                    _write(out, row)
+                if number < len(again):
+                    totals.kept += 1
+                else:
+                    totals.last = max(totals.last, row.seed)
+                    if out is not None:
+                        _write(out, row)
                 if progress is not None:
                     progress(row, totals)
-                if row.oracle and not keep_going:
+                if (row.oracle and not keep_going) or (enough is not None and enough(totals)):
                     break
     except KeyboardInterrupt:
         totals.interrupted = True
@@ -200,7 +225,7 @@ def run_seeds(
 
 
 @contextmanager
-def _signals_interrupt() -> Iterator[None]:
+def signals_interrupt() -> Iterator[None]:
     """SIGTERM ends it as Ctrl-C does, and Ctrl-C does so in a background job too, where a shell has it
     ignored."""
     before = {which: signal.signal(which, signal.default_int_handler) for which in _ENDING}
@@ -217,7 +242,7 @@ def spare_the_collector() -> None:
     gc.set_threshold(50_000, 10, 10)
 
 
-def _in_this_process(setups: list[Setup], *, covered: bool) -> Generator[Row, None, None]:
+def _in_this_process(setups: Iterable[Setup], *, covered: bool) -> Generator[Row, None, None]:
     spare_the_collector()
     if covered:
         recorder()
@@ -231,10 +256,10 @@ def _guided(guide: Guide, runs: int, covered: bool) -> Generator[Row, None, None
         yield run_one(guide.choose(), covered=covered, guide=guide)
 
 
-def _in_processes(setups: list[Setup], jobs: int, *, covered: bool) -> Generator[Row, None, None]:
+def _in_processes(setups: Iterator[Setup], jobs: int, *, covered: bool) -> Generator[Row, None, None]:
     """Yields rows in the order they end. Closing the generator lets the processes finish the seeds they are
     at."""
-    chunks = iter([setups[at : at + _CHUNK] for at in range(0, len(setups), _CHUNK)])
+    chunks = iter(lambda: list(islice(setups, _CHUNK)), [])
     pool = ProcessPoolExecutor(
         jobs, mp_context=get_context("spawn"), initializer=_begin_process, initargs=(os.getpid(),)
     )
@@ -289,12 +314,16 @@ def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
         raise DoneFileError(f"{file}: {error}; --done names another file") from error
     if first != head:
         raise DoneFileError(f"{file} is of another series ({first[:120]}); --done names another file")
-    names = {item.name for item in fields(Row)} - {"graft", "ways"}
+    names = {item.name for item in fields(Row)} - {"graft", "ways", "profile"}
     result: dict[int, Row] = {}
     for number, line in enumerate(lines, 2):
         try:
             values = json.loads(line)
-            row = Row(**{name: values[name] for name in names}, ways=tuple(values.get("ways", ())))
+            row = Row(
+                **{name: values[name] for name in names},
+                ways=tuple(values.get("ways", ())),
+                profile=values.get("profile", ""),
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise DoneFileError(f"{file}, line {number}: {error}; take the line out") from error
         result[row.seed] = row

@@ -57,6 +57,10 @@ def suite_command(file: Path, results: Path, fresh: bool, list_only: bool, maste
       - spec: demo-acks-all.yaml            # beside this file
         seeds: [1, 2, 3]
         matrix: {system.profile: [kip101, kip966]}
+      - simulate: {swarm: any, budget: 5m}  # beside runs on hosts, a campaign in virtual time
+
+    A campaign runs what failed in virtual time before (corpus: .wrack/corpus), then new seeds of all profiles
+    and upgrades; the seeds go on from night to night. Its page has what failed, made smaller.
 
     What failed in one of the last nights is run first, then what was never run, then what has not been run
     for longest. A violation is run again with its seed (repeat: 3), beside its twin (the same without faults,
@@ -94,9 +98,10 @@ def _unfinished(earlier: list[Path]) -> Path | None:
 
 def _begin_night(file: Path, night: Night, folder: Path, earlier: list[Path]) -> Path:
     expected = _in_order(cases(night, file), earlier)
-    need_machine(*(case.spec for case in expected))
-    for case in expected:
-        case.spec.system.reach()
+    specs = [case.spec for case in expected if case.spec is not None]
+    need_machine(*specs)
+    for spec in specs:
+        spec.system.reach()
     here = folder / f"{night.name}-{datetime.now(UTC).strftime(STAMP)}"
     begin(here, night, expected)
     return here

@@ -34,6 +34,8 @@ KNOWN: Final = (
     "infrastructure.json",
     "harness.log",
 )
+CAMPAIGN: Final = "campaign.json"
+"""In the folder of a campaign in virtual time, which has no history, and a report.html of its own."""
 TEXT_LIMIT: Final = 64 * 1024
 
 

@@ -104,10 +104,19 @@ def test_the_command_names_survivors_and_writes_a_page(tmp_path: Path) -> None:
         "--cpu",
         "20",
     ]
-    result = CliRunner().invoke(simulate, [*arguments, "--html", str(page)])
-    assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(simulate, [*arguments, "--html", str(page), "--at-least", "3"])
+    assert result.exit_code == 1, result.output
+    assert "that is fewer than 3" in result.output
     assert "of 2 mutants were noticed" in result.output
     assert "Mutants that survived" in page.read_text()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_the_search_notices_a_fifth_of_the_mutants() -> None:
+    arguments = ["mutants", "--count", "20", "--cpu", "20", "--at-least", "4"]
+    result = CliRunner().invoke(simulate, arguments)
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize(
