@@ -14,26 +14,24 @@ if TYPE_CHECKING:
     from wrackline.history.faults import Happened
 
 SYSTEM = "wrackline"
+_ALL = frozenset(
+    {
+        "name",
+        "duration_s",
+        "rate",
+        "acks",
+        "idempotence",
+        "mix.send",
+        "senders",
+        "record_bytes",
+        "client.message_timeout_ms",
+        "client.request_timeout_ms",
+    }
+)
 WORKLOADS: Mapping[str, frozenset[str]] = {
-    "log": frozenset(
-        {
-            "name",
-            "duration_s",
-            "rate",
-            "acks",
-            "idempotence",
-            "mix.send",
-            "mix.poll",
-            "mix.end",
-            "senders",
-            "pollers",
-            "enders",
-            "records_per_op",
-            "record_bytes",
-            "client.message_timeout_ms",
-            "client.request_timeout_ms",
-        }
-    ),
+    "log": _ALL | {"mix.poll", "mix.end", "pollers", "enders", "records_per_op"},
+    "register": _ALL | {"mix.read", "readers", "read_by", "client.end_timeout_ms", "client.poll_ms"},
+    "queue": _ALL | {"mix.dequeue", "dequeuers", "client.end_timeout_ms", "client.poll_ms"},
 }
 """Workload -> the keys that mean something in virtual time."""
 FAULTS = "kill, pause, restart, power-cut, disk-full, disk-errors, elect-preferred, partition, and messages"

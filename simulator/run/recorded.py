@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from wrackline.simulator.clients.producer import ProducerOptions
+from wrackline.simulator.clients.client import Client, Surroundings
 from wrackline.simulator.faults.driver import FaultRows
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.run.session import Run
+
+
+MakeClient = Callable[[int, Surroundings], Client]
+"""Makes a client of its number."""
 
 
 class Faults(FaultRows, Protocol):
@@ -27,7 +31,7 @@ class RecordedRun(Run):
         setup: Setup,
         faults: Faults,
         *,
-        producing: ProducerOptions,
+        clients: Sequence[MakeClient],
         topic_configs: Mapping[str, str],
         interrupted: Callable[[], bool],
     ) -> None:
@@ -36,15 +40,16 @@ class RecordedRun(Run):
         self.world.observers.append(self.traces)
         self.driver.rows = faults
         self._faults = faults
-        self._producing = producing
+        self._makers = clients
         self._topic_configs = dict(topic_configs)
         self._interrupted = interrupted
 
     def topic_configs(self) -> dict[str, str]:
         return self._topic_configs
 
-    def producing(self) -> ProducerOptions:
-        return self._producing
+    def make_clients(self) -> Iterator[Client]:
+        for number, make in enumerate(self._makers, 1):
+            yield make(number, self.surroundings)
 
     def begin_faults(self) -> None:
         self._faults.begin(self)

@@ -69,7 +69,7 @@ class Run:
             ),
         )
         self.history = History()
-        self._surroundings = Surroundings(
+        self.surroundings = Surroundings(
             setup.topic, setup.partitions, tuple(self.world.brokers), setup.seed, self.history
         )
         self.clients: list[Client] = []
@@ -116,7 +116,7 @@ class Run:
         )
         self.say("phase", {"phase": "main"})
         world.watchers.append(ClusterRows(self.history, self._watched))
-        for client in self._make_clients():
+        for client in self.make_clients():
             self.clients.append(client)
             world.add_client(client)
 
@@ -151,18 +151,11 @@ class Run:
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
 
-    def producing(self) -> ProducerOptions:
-        """Returns what producers do."""
+    def make_clients(self) -> Iterator[Client]:
         setup = self.setup
-        return ProducerOptions(
-            setup.acks, setup.idempotent, setup.produce_every_ms, load=frozenset(setup.load)
-        )
-
-    def _make_clients(self) -> Iterator[Client]:
-        setup = self.setup
-        run = self._surroundings
+        run = self.surroundings
         load = frozenset(setup.load)
-        options = self.producing()
+        options = ProducerOptions(setup.acks, setup.idempotent, setup.produce_every_ms, load=load)
         weak = ProducerOptions(1, False, setup.produce_every_ms, weak=True, load=load)
         consumer = SessionConsumer if "sessions" in load else Consumer
         makers: list[Callable[[int], Client]] = [
@@ -226,7 +219,7 @@ class Run:
     def drain(self) -> None:
         world, setup = self.world, self.setup
         self.say("phase", {"phase": "drain"})
-        drainer = Drainer(900, self._surroundings)
+        drainer = Drainer(900, self.surroundings)
         world.add_client(drainer)
         end_ms = world.now_ms + HEAL_MS
         self.go(lambda: drainer.done, end_ms)
