@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.scenarios import SCENES
 
 if TYPE_CHECKING:
     from wrackline.harness.specification.sections import Sections
@@ -47,10 +48,11 @@ def refusals(spec: Sections) -> Iterator[str]:
             "in virtual time; take fleet.kind netns for others"
         )
         return
-    if spec.nemesis.guided is not None:
+    guided = spec.nemesis.guided
+    if guided is not None and guided.name not in SCENES:
         yield (
-            f"nemesis.guided {spec.nemesis.guided.name}: guided schedules are for hosts; use schedule or "
-            "random, or another fleet"
+            f"nemesis.guided {guided.name}: this schedule is for hosts alone; take one that is a scene "
+            "(docs/nemesis.md), or another fleet"
         )
     if spec.nemesis.follow is not None:
         yield "nemesis.follow: faults follow the state of hosts; use schedule or random, or another fleet"

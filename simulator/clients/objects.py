@@ -1,13 +1,14 @@
-"""Clients that use a partition as a register or a queue, and write the rows of the workloads of these names.
+"""Clients that use a partition as a register or a queue, with the rows of the workloads of these names.
 
-What they do is told in docs/linearizability.md: who reads sends a *marker*, a record of its own, and reads the
-log before it.
+docs/linearizability.md says what they do: who reads sends a *marker*, a record of its own, and reads the log
+before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
@@ -26,7 +27,7 @@ from wrackline.simulator.clients.client import RETRY_MS, Surroundings, fetched
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
 
 _WINDOW, _WIDER = 16, 8
-"""A read looks at so many records before the end; where all are markers, at so many times more before them."""
+"""A read looks at so many records before the end; where all are markers, at so many times more before it."""
 _EMPTY_MS = 20.0
 """Between an answer without records and the next fetch."""
 _TURN_MS = 10.0
@@ -67,7 +68,7 @@ class _Marking(Producer):
 
     def _operate(self) -> None:
         self._open = True
-        self._partition = self.random.randrange(self.partitions)
+        self._partition = self._take_partition()
         self._record(Type.INVOKE, self.f, partition=self._partition)
         self._ends_ms = self.now_ms + self.reading.deadline_ms
         self._go()
@@ -91,12 +92,12 @@ class _Marking(Producer):
     def _found(self, record: Record | None, end: int | None = None) -> None:
         """Answers with the record, None: there is none for certain. ``end``: what this rests on."""
         records = () if record is None else (record,)
-        self._over(Type.OK, records=records, **({} if end is None else {"high_watermark": end}))
+        self._over(Type.OK, records=records, high_watermark=end)
 
     def _failed(self, error: str) -> None:
         self._over(Type.FAIL, error=error)
 
-    def _over(self, kind: Type, **fields: object) -> None:
+    def _over(self, kind: Type, **fields: Any) -> None:
         self._record(kind, self.f, partition=self._partition, **fields)
         self._open = False
         self._pause()
@@ -242,9 +243,9 @@ class Dequeuer(_Marking):
         if self._is_empty:
             self._found(None)
         else:
-            self._fetch(self._head.offset, self._taken)
+            self._fetch(self._head.offset, self._fetched)
 
-    def _taken(self, records: list[Record]) -> None:
+    def _fetched(self, records: list[Record]) -> None:
         for record in records:
             self._head.offset = record.offset + 1
             if not is_marker(record.value):
@@ -257,7 +258,7 @@ class Dequeuer(_Marking):
         else:
             self._take()
 
-    def _over(self, kind: Type, **fields: object) -> None:
+    def _over(self, kind: Type, **fields: Any) -> None:
         """The answer is on record before the head is free: nobody is given this record earlier."""
         super()._over(kind, **fields)
         if self._head.holder == self.number:

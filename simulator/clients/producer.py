@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
 from kio.schema.errors import ErrorCode
 
@@ -55,6 +56,24 @@ _OFF_MS = (-40 * _HOUR_MS, -1_000, 2_000, _HOUR_MS // 2, 30 * _HOUR_MS)
 """A client's clock against its broker's; the last one is more than a broker takes (KIP-1030)."""
 
 
+@dataclass(slots=True)
+class Lanes:
+    """The operations under way of all clients of one kind, by partition: each has its share of the clients,
+    so that a partition without a leader does not keep all of them waiting."""
+
+    clients: int
+    busy: list[int]
+
+    def take(self, draw: Random) -> int:
+        """Returns a partition for a client that has nothing under way."""
+        share = max(1, self.clients // len(self.busy))
+        idle, kept = self.clients - sum(self.busy), sum(max(0, share - busy) for busy in self.busy)
+        room = [partition for partition, busy in enumerate(self.busy) if busy < share or idle > kept]
+        partition = draw.choice(room)
+        self.busy[partition] += 1
+        return partition
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
     acks: int = -1
@@ -71,8 +90,9 @@ class ProducerOptions:
     weak: bool = False
     """What is acknowledged counts as unknown: the run's contract is about stronger acknowledgements."""
     load: frozenset[Load] = frozenset()
-    steady: bool = False
-    """Operations fall due however long the ones before took; those that are long due are left out."""
+    lanes: Lanes | None = None
+    """Of those that keep up a rate, as clients on hosts do: operations fall due however long the ones before
+    took, and those that are long due are left out. None: there is a pause between two operations."""
 
 
 @dataclass(slots=True)
@@ -107,6 +127,8 @@ class Producer(Client):
         self._sequences: dict[int, int] = {}
         self._ends = False
         """The producer id, or its epoch, is given up when nothing is under way."""
+        self._taken: int | None = None
+        """The partition of the operation under way, where there are lanes."""
         self._due_ms = 0.0
         """When the latest operation fell due, or will."""
         self._burst = 0
@@ -121,12 +143,15 @@ class Producer(Client):
         return bool(self._sendings)
 
     def _pause(self) -> None:
+        if self.options.lanes is not None and self._taken is not None:
+            self.options.lanes.busy[self._taken] -= 1
+            self._taken = None
         if not self.stopping:
             self._after("next", self._pause_ms(), self._next)
 
     def _pause_ms(self) -> float:
         every_ms = self.options.every_ms
-        if self.options.steady:
+        if self.options.lanes is not None:
             due_ms = self._due_ms + self.random.uniform(0.5, 1.5) * every_ms
             self._due_ms = max(due_ms, self.now_ms - _LONG_DUE_MS)
             return max(0.0, self._due_ms - self.now_ms)
@@ -151,10 +176,17 @@ class Producer(Client):
     def _operate(self) -> None:
         """Begins an operation; there is a producer id, where one is needed."""
         lane = next(lane for lane in range(len(self._lanes)) if lane not in self._sendings)
-        partition = self.random.randrange(self.partitions)
+        partition = self._take_partition()
         self._begin_send(lane, partition, self.random.randint(1, self._batch))
         if len(self._sendings) < len(self._lanes):
             self._pause()
+
+    def _take_partition(self) -> int:
+        lanes = self.options.lanes
+        if lanes is None:
+            return self.random.randrange(self.partitions)
+        self._taken = lanes.take(self.random)
+        return self._taken
 
     def _begin_send(self, lane: int, partition: int, count: int, attempt: int = 0) -> None:
         first, self._counters[lane] = self._counters[lane], self._counters[lane] + count

@@ -11,7 +11,6 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.run.session import Run
 
-
 MakeClient = Callable[[int, Surroundings], Client]
 """Makes a client of its number."""
 
@@ -21,6 +20,10 @@ class Faults(FaultRows, Protocol):
 
     def begin(self, run: RecordedRun) -> None:
         """Sees to it that each fault begins at its time. Called when the main phase begins."""
+
+    def guide(self) -> None:
+        """Does what follows the cluster's state, if there is such a schedule: lets time pass (``go``), and
+        returns when that is over, which may be after the main phase's own end."""
 
 
 class RecordedRun(Run):
@@ -43,6 +46,8 @@ class RecordedRun(Run):
         self._makers = clients
         self._topic_configs = dict(topic_configs)
         self._interrupted = interrupted
+        self.ends_ms = 0.0
+        """When the main phase is over."""
 
     def topic_configs(self) -> dict[str, str]:
         return self._topic_configs
@@ -51,8 +56,11 @@ class RecordedRun(Run):
         for number, make in enumerate(self._makers, 1):
             yield make(number, self.surroundings)
 
-    def begin_faults(self) -> None:
+    def main(self) -> None:
+        self.ends_ms = self.world.now_ms + self.setup.seconds * 1000
         self._faults.begin(self)
+        self._faults.guide()
+        self.go(lambda: False, self.ends_ms)
 
     def go(self, enough: Callable[[], bool], end_ms: float) -> None:
         super().go(lambda: enough() or (not self.driver.stopped and self._interrupted()), end_ms)

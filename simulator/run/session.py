@@ -171,16 +171,12 @@ class Run:
     def main(self) -> None:
         """Clients and faults, to the end of the main phase or to the first violation."""
         setup, world = self.setup, self.world
-        self.begin_faults()
+        self.driver.schedule(setup.plan())
         if setup.upgrade_to:
             self.upgrade.begin(setup.seconds * 1000)
         end_ms = world.now_ms + setup.seconds * 1000
         most = setup.steps
         self.go(_never if most is None else lambda: world.steps >= most, end_ms)
-
-    def begin_faults(self) -> None:
-        """Sees to it that the faults of the main phase begin at their times."""
-        self.driver.schedule(self.setup.plan())
 
     def heal(self) -> None:
         """Faults stop, everybody is started; False-like outcome is a liveness violation."""

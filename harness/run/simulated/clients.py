@@ -11,7 +11,7 @@ from typing import Any
 from wrackline.harness.specification.spec import Spec
 from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.objects import Dequeuer, Head, ReadOptions, RegisterReader
-from wrackline.simulator.clients.producer import Producer, ProducerOptions
+from wrackline.simulator.clients.producer import Lanes, Producer, ProducerOptions
 from wrackline.simulator.run.recorded import MakeClient
 from wrackline.workloads.log.spec import ClientsSpec, LogSpec
 from wrackline.workloads.queue.spec import QueueSpec
@@ -47,7 +47,7 @@ def _every_ms(workload: ClientsSpec, kind: str, clients: int) -> float:
     return max(_FASTEST_MS, 1000 * clients / (workload.rate * share)) if share else 1_000.0
 
 
-def _sending(workload: ClientsSpec, kind: str, clients: int) -> ProducerOptions:
+def _sending(workload: ClientsSpec, kind: str, clients: int, partitions: int) -> ProducerOptions:
     """How so many clients send, one record at a time."""
     return ProducerOptions(
         acks_of(workload),
@@ -57,21 +57,21 @@ def _sending(workload: ClientsSpec, kind: str, clients: int) -> ProducerOptions:
         workload.record_bytes,
         float(workload.client.message_timeout_ms),
         (workload.client.request_timeout_ms,),
-        steady=True,
+        lanes=Lanes(clients, [0] * partitions),
     )
 
 
-def _of_log(workload: LogSpec, _: int) -> Clients:
+def _of_log(workload: LogSpec, partitions: int) -> Clients:
     """A producer may have several sends under way: as many as are asked for, among all of them."""
     producers = min(_MOST_PRODUCERS, ceil(workload.senders * workload.width / _AT_A_TIME))
     producers = producers if workload.mix.send and workload.senders else 0
     consumers = workload.pollers if workload.mix.poll else 0
     askers = _ASKERS * workload.enders if workload.mix.end else 0
     sending = replace(
-        _sending(workload, "send", producers),
+        _sending(workload, "send", producers, partitions),
         batch=workload.records_per_op,
         load=frozenset({"pipeline"}),
-        steady=False,
+        lanes=None,
     )
     asking_ms = _every_ms(workload, "end", askers)
     return {
@@ -81,33 +81,37 @@ def _of_log(workload: LogSpec, _: int) -> Clients:
     }
 
 
-def _of_register(workload: RegisterSpec, _: int) -> Clients:
-    reading = _reading(workload, "read", workload.readers, by_marker=workload.read_by == "marker")
+def _of_register(workload: RegisterSpec, partitions: int) -> Clients:
+    reading = _reading(workload, "read", workload.readers, partitions, by_marker=workload.read_by == "marker")
     return {
-        "producers": _senders(workload),
+        "producers": _senders(workload, partitions),
         "askers": [],
-        "consumers": [partial(RegisterReader, options=reading)] * (workload.readers if workload.mix.read else 0),
+        "consumers": [partial(RegisterReader, options=reading)]
+        * (workload.readers if workload.mix.read else 0),
     }
 
 
 def _of_queue(workload: QueueSpec, partitions: int) -> Clients:
     heads = [Head() for _ in range(partitions)]
-    reading = _reading(workload, "dequeue", workload.dequeuers)
+    reading = _reading(workload, "dequeue", workload.dequeuers, partitions)
     return {
-        "producers": _senders(workload),
+        "producers": _senders(workload, partitions),
         "askers": [],
-        "consumers": [partial(Dequeuer, options=reading, heads=heads)] * (workload.dequeuers if workload.mix.dequeue else 0),
+        "consumers": [partial(Dequeuer, options=reading, heads=heads)]
+        * (workload.dequeuers if workload.mix.dequeue else 0),
     }
 
 
-def _senders(workload: RegisterSpec | QueueSpec) -> list[MakeClient]:
+def _senders(workload: RegisterSpec | QueueSpec, partitions: int) -> list[MakeClient]:
     senders = workload.senders if workload.mix.send else 0
-    return [partial(Producer, options=_sending(workload, "send", senders))] * senders
+    return [partial(Producer, options=_sending(workload, "send", senders, partitions))] * senders
 
 
-def _reading(workload: ClientsSpec, kind: str, clients: int, *, by_marker: bool = True) -> ReadOptions:
+def _reading(
+    workload: ClientsSpec, kind: str, clients: int, partitions: int, *, by_marker: bool = True
+) -> ReadOptions:
     client = workload.client
-    marking = _sending(workload, kind, clients)
+    marking = _sending(workload, kind, clients, partitions)
     if not by_marker:
         marking = replace(marking, idempotent=False)
     return ReadOptions(marking, client.end_timeout_ms, client.poll_ms, by_marker)

@@ -49,4 +49,3 @@ def setup_of(spec: Spec, clients: Clients) -> Setup:
 def configs(spec: Spec) -> Mapping[str, str]:
     """The settings of the topic."""
     return topic_configs(spec.topic, spec.workload)
-
