@@ -30,11 +30,11 @@ class Unmet(SimulationError):
 
 
 class Cluster:
-    """``places``: the partitions that it is about, all with the same replicas in the same order."""
+    """``partitions``: those that it is about, all with the same replicas in the same order."""
 
-    def __init__(self, world: World, places: Sequence[TopicPartition]) -> None:
+    def __init__(self, world: World, topic: str, partitions: Sequence[int]) -> None:
         self.world = world
-        self.places = tuple(places)
+        self.places = tuple(TopicPartition(topic, partition) for partition in partitions)
         self.lines: list[str] = []
 
     def say(self, line: str) -> None:
@@ -163,7 +163,7 @@ class Cluster:
 
     # --- administration ------------------------------------------------------------------------------------
 
-    def _asked(self, request: Request) -> Any:
+    def _answer_to(self, request: Request) -> Any:
         """Raises SimulationError when no answer comes."""
         active = self.world.active_controller()
         node = min(self.world.controllers) if active is None else active.id
@@ -175,7 +175,7 @@ class Cluster:
 
     def administer(self, request: Request) -> None:
         """Raises Unmet when the controller refuses the request, or a part of it."""
-        answer = self._asked(request)
+        answer = self._answer_to(request)
         parts = (*getattr(answer, "partitions", ()), *getattr(answer, "resources", ()))
         refused = [part for part in parts if part.error is not ErrorCode.none]
         if refused or getattr(answer, "error", ErrorCode.none) is not ErrorCode.none:
@@ -191,5 +191,5 @@ class Cluster:
         self.say(f"MinISR {number}")
 
     def elect(self, kind: ElectionType) -> None:
-        answer = self._asked(ElectLeadersRequest(kind, self.places, 10_000))
+        answer = self._answer_to(ElectLeadersRequest(kind, self.places, 10_000))
         self.say(f"elect ({kind.name}): {answer}")

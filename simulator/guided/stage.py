@@ -38,7 +38,7 @@ class Stage(Cluster):
         self._found: list[Finding] = []
         self._calls: list[tuple[Call, tuple[bytes, ...], int]] = []
         self._cuts: list[tuple[NodeId, NodeId]] = []
-        super().__init__(_world_of(setting, defects, seed), (T,))
+        super().__init__(_world_of(setting, defects, seed), T.topic, (T.partition,))
         zookeeper = self.world.zookeeper is not None
         self.coordinator: NodeId = ZOOKEEPER if zookeeper else CONTROLLER
         """Who ends the session of a broker that is cut off from it."""

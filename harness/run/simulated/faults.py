@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from wrackline.broker.model.types import NodeId
 from wrackline.fleets.base import Disk
 from wrackline.harness.run.live.live import GUIDED_S
 from wrackline.harness.run.simulated.guided import play
@@ -92,7 +91,7 @@ class PlannedFaults:
     def aim(self, topic: str, partition: int) -> Aim:
         return Aim(self._state(), {node.node_id: node for node in self._nodes}, topic, partition)
 
-    def note_begin(self, step: Inject, nodes: Sequence[NodeId]) -> None:
+    def note_begin(self, step: Inject, nodes: Sequence[int]) -> None:
         world, fault = self._run.world, step.fault
         number = _GUIDED + int(step.id.removeprefix("g"))
         if fault.holds_node:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.history.model import CONTROL, Event, Type
 from wrackline.nemesis.guided.scene import on_hosts
 from wrackline.nemesis.guided.steps import Aim, GuidedError, Inject
@@ -28,7 +27,7 @@ class Nemesis(Protocol):
     def aim(self, topic: str, partition: int) -> Aim:
         """Returns the cluster as it is now."""
 
-    def note_begin(self, step: Inject, nodes: Sequence[NodeId]) -> None: ...
+    def note_begin(self, step: Inject, nodes: Sequence[int]) -> None: ...
 
     def note_end(self, step: Inject) -> None: ...
 
@@ -45,18 +44,19 @@ class _OfRun(Cluster):
     def __init__(
         self,
         run: RecordedRun,
-        places: Sequence[TopicPartition],
+        topic: str,
+        partitions: Sequence[int],
         nemesis: Nemesis,
         faults: Mapping[str, Inject],
         ends_ms: float,
     ) -> None:
-        super().__init__(run.world, places)
+        super().__init__(run.world, topic, partitions)
         self._run = run
         self._nemesis = nemesis
         self._faults = faults
         self.ends_ms = ends_ms
 
-    def machine(self, node: NodeId) -> tuple[NodeId, ...]:
+    def machine(self, node: int) -> tuple[int, ...]:
         return tuple(server.id for server in self._run.driver.machine(node))
 
     def run(self, ms: float) -> None:
@@ -85,7 +85,7 @@ class _OfRun(Cluster):
             raise _RunOver("the run ended before the schedule did: let it last longer")
         return False
 
-    def begun(self, step: Do, nodes: Sequence[NodeId]) -> None:
+    def begun(self, step: Do, nodes: Sequence[int]) -> None:
         self._nemesis.note_begin(self._faults[step.id], nodes)
 
     def ended(self, id_: str) -> None:
@@ -112,9 +112,8 @@ def _played(
     extra = {"schedule": spec.name, "faults": names}
     run.history.record(run.world.now_ms, Event(CONTROL, Type.INFO, "planned", extra=extra))
     chosen = aim.healthy(replicas=scene.replicas)
-    places = [TopicPartition(topic, partition) for partition in aim.like(chosen)]
-    places.sort(key=lambda tp: tp.partition != spec.partition)
-    cluster = _OfRun(run, places, nemesis, faults, ends_ms)
+    partitions = sorted(aim.like(chosen), key=lambda partition: partition != spec.partition)
+    cluster = _OfRun(run, topic, partitions, nemesis, faults, ends_ms)
     player = Player(cluster, spec.deadline_s * 1000)
     try:
         for number, step in enumerate(scene.steps):
