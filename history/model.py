@@ -269,6 +269,11 @@ def is_tombstone(value: int) -> bool:
     return value >= 0 and value & 0xF == TOMBSTONE
 
 
+def is_marker(value: int) -> bool:
+    """Tells whether a read sent the record of this value."""
+    return value >= 0 and value & 0xF == MARKER
+
+
 def parts_of(value: int) -> tuple[int, int, int]:
     """(process, counter, attempt) of a value."""
     return value >> 32, (value >> 4) & 0xFFFFFFF, value & 0xF

@@ -11,12 +11,15 @@ from typing import Any
 import orjson
 import yaml
 
+from wrackline.fleets.simulated.spec import SimulatedSpec
 from wrackline.harness.specification.spec import SpecError
+from wrackline.harness.specification.virtual_time import cannot
 from wrackline.history.faults import happened
 from wrackline.history.model import RunInfo
 from wrackline.history.store.files import read_info
 from wrackline.history.store.folder import HistoryError
 from wrackline.nemesis.replay import Stage, carried_over
+from wrackline.nemesis.spec import FAULT
 
 TAIL_S = 5.0
 """How long the main phase goes on after the last fault."""
@@ -43,16 +46,35 @@ def replay_of(run_dir: Path, *, fleet: str | None = None, stretch: float = 1.0) 
     if not faults:
         raise SpecError(f"{run_dir}: no fault was in force in this run, so there is nothing to do again")
     spec = _of_a_run(run_dir) or _of_a_simulation(run_dir, info)
-    schedule, left_out = carried_over(faults, _stage(spec.get("fleet", {})), stretch)
+    stage = _stage(spec.get("fleet", {}))
+    schedule, left_out = carried_over(faults, stage, stretch)
     if fleet is not None:
         hosts = {key: value for key, value in spec.get("fleet", {}).items() if key in _HOSTS}
         spec["fleet"] = {"kind": fleet, **hosts}
+    if spec.get("fleet", {}).get("kind") == SimulatedSpec.model_fields["kind"].default:
+        schedule, more = _in_virtual_time(schedule, (*stage.brokers, *stage.controllers))
+        left_out += more
     ends_s = max((one["at_s"] + one["duration_s"] for one in schedule), default=0.0)
     lasts_s = max(SHORTEST_S, round(ends_s + TAIL_S, 1))
     spec["workload"] = {**spec.get("workload", {}), "duration_s": lasts_s}
     spec["nemesis"] = {"schedule": schedule}
     head = f"# The faults of {info.name!r}, done again. A target is the host that it was there.\n"
     return Replay(head + yaml.safe_dump(spec, sort_keys=False), len(schedule), tuple(left_out))
+
+
+def _in_virtual_time(
+    schedule: list[dict[str, Any]], hosts: tuple[str, ...]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Returns the faults that virtual time has, and a line for each of the others."""
+    there, left_out = [], []
+    for one in schedule:
+        fault = {key: value for key, value in one.items() if key not in ("at_s", "duration_s")}
+        why = cannot(FAULT.validate_python(fault), hosts)
+        if why is None:
+            there.append(one)
+        else:
+            left_out.append(f"{one['fault']} at {one['at_s']:g} s: {why}")
+    return there, left_out
 
 
 def _stage(fleet: Mapping[str, Any]) -> Stage:

@@ -9,32 +9,31 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.scenarios import SCENES
 
 if TYPE_CHECKING:
     from wrackline.harness.specification.sections import Sections
     from wrackline.history.faults import Happened
 
 SYSTEM = "wrackline"
+_ALL = frozenset(
+    {
+        "name",
+        "duration_s",
+        "rate",
+        "acks",
+        "idempotence",
+        "mix.send",
+        "senders",
+        "record_bytes",
+        "client.message_timeout_ms",
+        "client.request_timeout_ms",
+    }
+)
 WORKLOADS: Mapping[str, frozenset[str]] = {
-    "log": frozenset(
-        {
-            "name",
-            "duration_s",
-            "rate",
-            "acks",
-            "idempotence",
-            "mix.send",
-            "mix.poll",
-            "mix.end",
-            "senders",
-            "pollers",
-            "enders",
-            "records_per_op",
-            "record_bytes",
-            "client.message_timeout_ms",
-            "client.request_timeout_ms",
-        }
-    ),
+    "log": _ALL | {"mix.poll", "mix.end", "pollers", "enders", "records_per_op"},
+    "register": _ALL | {"mix.read", "readers", "read_by", "client.end_timeout_ms", "client.poll_ms"},
+    "queue": _ALL | {"mix.dequeue", "dequeuers", "client.end_timeout_ms", "client.poll_ms"},
 }
 """Workload -> the keys that mean something in virtual time."""
 FAULTS = "kill, pause, restart, power-cut, disk-full, disk-errors, elect-preferred, partition, and messages"
@@ -50,10 +49,11 @@ def refusals(spec: Sections) -> Iterator[str]:
             "in virtual time; take fleet.kind netns for others"
         )
         return
-    if spec.nemesis.guided is not None:
+    guided = spec.nemesis.guided
+    if guided is not None and guided.name not in SCENES:
         yield (
-            f"nemesis.guided {spec.nemesis.guided.name}: guided schedules are for hosts; use schedule or "
-            "random, or another fleet"
+            f"nemesis.guided {guided.name}: this schedule is for hosts alone; take one that is a scene "
+            "(docs/nemesis.md), or another fleet"
         )
     if spec.nemesis.follow is not None:
         yield "nemesis.follow: faults follow the state of hosts; use schedule or random, or another fleet"

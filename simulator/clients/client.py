@@ -144,13 +144,6 @@ class Client:
         )
         history.record(now_ms, event)
 
-    def _new_process(self) -> None:
-        """Takes a new process number after an operation that ended in ``info``."""
-        if self.process % PROCESS_STRIDE == PROCESS_STRIDE - 1:
-            self.stopping = True
-            return
-        self.process += 1
-
     def _refresh(self, then: Callable[[], None]) -> None:
         """Asks any broker who leads; ``then`` is called when it has answered or failed to."""
         self._asking_metadata.append(then)

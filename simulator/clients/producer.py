@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
 from kio.schema.errors import ErrorCode
 
@@ -19,7 +20,7 @@ from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.history.model import FAILED, UNKNOWN, Record, Type, value_of
 from wrackline.simulator.clients.batches import encode
-from wrackline.simulator.clients.client import RETRY_MS, Client, Load, Surroundings
+from wrackline.simulator.clients.client import PROCESS_STRIDE, RETRY_MS, Client, Load, Surroundings
 
 CERTAIN = frozenset(
     {
@@ -49,9 +50,28 @@ _LANE_STRIDE = 200
 _SEQUENCES = 2**31
 """Sequences begin again at 0."""
 _LAST_EPOCH = 2**15 - 1
+_LONG_DUE_MS = 1_000.0
 _HOUR_MS = 3_600_000
 _OFF_MS = (-40 * _HOUR_MS, -1_000, 2_000, _HOUR_MS // 2, 30 * _HOUR_MS)
 """A client's clock against its broker's; the last one is more than a broker takes (KIP-1030)."""
+
+
+@dataclass(slots=True)
+class Lanes:
+    """The operations under way of all clients of one kind, by partition: each has its share of the clients,
+    so that a partition without a leader does not keep all of them waiting."""
+
+    clients: int
+    busy: list[int]
+
+    def take(self, draw: Random) -> int:
+        """Returns a partition for a client that has nothing under way."""
+        share = max(1, self.clients // len(self.busy))
+        idle, kept = self.clients - sum(self.busy), sum(max(0, share - busy) for busy in self.busy)
+        room = [partition for partition, busy in enumerate(self.busy) if busy < share or idle > kept]
+        partition = draw.choice(room)
+        self.busy[partition] += 1
+        return partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +90,9 @@ class ProducerOptions:
     weak: bool = False
     """What is acknowledged counts as unknown: the run's contract is about stronger acknowledgements."""
     load: frozenset[Load] = frozenset()
+    lanes: Lanes | None = None
+    """Of those that keep up a rate, as clients on hosts do: operations fall due however long the ones before
+    took, and those that are long due are left out. None: there is a pause between two operations."""
 
 
 @dataclass(slots=True)
@@ -104,10 +127,15 @@ class Producer(Client):
         self._sequences: dict[int, int] = {}
         self._ends = False
         """The producer id, or its epoch, is given up when nothing is under way."""
+        self._taken: int | None = None
+        """The partition of the operation under way, where there are lanes."""
+        self._due_ms = 0.0
+        """When the latest operation fell due, or will."""
         self._burst = 0
         """Operations left of a burst."""
 
     def begin(self) -> None:
+        self._due_ms = self.now_ms
         self._refresh(self._pause)
 
     @property
@@ -115,11 +143,18 @@ class Producer(Client):
         return bool(self._sendings)
 
     def _pause(self) -> None:
+        if self.options.lanes is not None and self._taken is not None:
+            self.options.lanes.busy[self._taken] -= 1
+            self._taken = None
         if not self.stopping:
             self._after("next", self._pause_ms(), self._next)
 
     def _pause_ms(self) -> float:
         every_ms = self.options.every_ms
+        if self.options.lanes is not None:
+            due_ms = self._due_ms + self.random.uniform(0.5, 1.5) * every_ms
+            self._due_ms = max(due_ms, self.now_ms - _LONG_DUE_MS)
+            return max(0.0, self._due_ms - self.now_ms)
         if "bursts" in self.options.load:
             self._burst -= 1
             if self._burst < -1:
@@ -136,18 +171,31 @@ class Producer(Client):
         if self.options.idempotent and (self._producer_id < 0 or self._ends):
             self._initialise()
             return
+        self._operate()
+
+    def _operate(self) -> None:
+        """Begins an operation; there is a producer id, where one is needed."""
         lane = next(lane for lane in range(len(self._lanes)) if lane not in self._sendings)
-        partition = self.random.randrange(self.partitions)
-        count = self.random.randint(1, self._batch)
+        partition = self._take_partition()
+        self._begin_send(lane, partition, self.random.randint(1, self._batch))
+        if len(self._sendings) < len(self._lanes):
+            self._pause()
+
+    def _take_partition(self) -> int:
+        lanes = self.options.lanes
+        if lanes is None:
+            return self.random.randrange(self.partitions)
+        self._taken = lanes.take(self.random)
+        return self._taken
+
+    def _begin_send(self, lane: int, partition: int, count: int, attempt: int = 0) -> None:
         first, self._counters[lane] = self._counters[lane], self._counters[lane] + count
-        values = tuple(value_of(self._lanes[lane], first + at) for at in range(count))
+        values = tuple(value_of(self._lanes[lane], first + at, attempt) for at in range(count))
         sending = self._sendings[lane] = _Sending(lane, partition, values, self.now_ms)
         records = tuple(Record(partition, UNKNOWN, value) for value in values)
         self._record(Type.INVOKE, "send", process=self._lanes[lane], partition=partition, records=records)
         sending.data = self._encoded(sending)
         self._try(sending)
-        if len(self._sendings) < len(self._lanes):
-            self._pause()
 
     def _encoded(self, sending: _Sending) -> bytes:
         producer, count = (-1, -1, -1), len(sending.values)
@@ -253,14 +301,15 @@ class Producer(Client):
             if not certain:
                 self._next_process(sending.lane)
         if full or (self._ends and not self._sendings):
-            self._pause()
+            self._sent(result.base_offset if error is None and result is not None else None, error)
+
+    def _sent(self, offset: int | None, error: str | None) -> None:  # noqa: ARG002
+        """A send has ended, and another operation may begin. ``offset``: None unless it was acknowledged."""
+        self._pause()
 
     def _next_process(self, lane: int) -> None:
         """Takes a new process number after an operation that ended in ``info``."""
-        if len(self._lanes) == 1:
-            self._new_process()
-            self._lanes[0] = self.process
-            return
         self._lanes[lane] += 1
-        if self._lanes[lane] % _LANE_STRIDE == _LANE_STRIDE - 1:
+        stride = _LANE_STRIDE if len(self._lanes) > 1 else PROCESS_STRIDE
+        if self._lanes[lane] % stride == stride - 1:
             self.stopping = True

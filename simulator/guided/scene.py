@@ -1,6 +1,7 @@
 """Plays a scene in virtual time, among clients that write and read all the time.
 
-What the clients see is judged as in a random run (``wrackline.simulator.invariants.client_view``), and so is
+A ``Player`` carries its steps out in whatever cluster; ``schedules`` makes guided schedules of them. What the
+clients see in those is judged as in a random run (``wrackline.simulator.invariants.client_view``), and so is
 what nobody may wait for (``wrackline.simulator.invariants.watchers``).
 """
 
@@ -18,6 +19,7 @@ from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
+from wrackline.simulator.guided.cluster import Cluster, Unmet
 from wrackline.simulator.guided.schedule import Guided, guided
 from wrackline.simulator.guided.setting import CONTROLLER as SOLE_CONTROLLER
 from wrackline.simulator.guided.setting import Setting, T, carries_records
@@ -55,7 +57,8 @@ class Load:
             EndAsker(WEAK - 1, self._surroundings),
             *([Producer(WEAK, self._surroundings, weak)] if setting.weak_client else []),
         ]
-        self.nodes = [world.add_client(client).id for client in self._clients]
+        for client in self._clients:
+            world.add_client(client)
         self._view = ClientView(
             acks=-1,
             idempotent=setting.idempotent,
@@ -84,89 +87,94 @@ class Load:
 
 
 class Player:
-    """Carries the steps of a scene out on a stage."""
+    """Carries the steps of a scene out in a cluster. Its leader is L, its followers by their order F1, F2."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._world = stage.world
-        replicas = stage.setting.replicas
-        free = sorted(stage.world.brokers.keys() - set(replicas))
-        self._cast: Cast = {
-            L: replicas[0],
-            F1: replicas[1],
-            F2: replicas[-1],
+    def __init__(self, cluster: Cluster, patience_ms: float = PATIENCE_MS) -> None:
+        """``patience_ms``: so long a state is waited for that must come. Raises Unmet when there is no
+        leader."""
+        self._cluster = cluster
+        self._patience_ms = patience_ms
+        self._world = cluster.world
+        image = cluster.image
+        if image is None or image.leader not in image.replicas:
+            raise Unmet(f"{cluster.places[0]} has no leader")
+        self._replicas = tuple(image.replicas)
+        self._min_isr = cluster.world.image.min_isr(image.tp)
+        followers = [node for node in image.replicas if node != image.leader][:2]
+        free = sorted(cluster.world.brokers.keys() - set(image.replicas))
+        self.cast: Cast = {
+            L: image.leader,
+            F1: followers[0],
+            F2: followers[-1],
             CONTROLLER: SOLE_CONTROLLER,
             NOBODY: -1,
             **({FOURTH: free[0]} if free else {}),
         }
         self._in_force: dict[str, Undo] = {}
         self._copies: dict[NodeId, Disk] = {}
-        self._load = Load(stage)
-        setting = stage.setting
-        watchers = [Stalls((T,), setting.profile), Flaps((T,)), Deaf((T,)), EndOffsets((T,))]
-        self._watchers = watchers
-        stage.world.observers += watchers
 
-    def play(self, scene: Scene) -> None:
-        self._stage.run(ACTIVE_MS)
-        for step in scene.steps:
-            self._step(step, last=step is scene.steps[-1])
-            if self._stage.stuck:
-                return
-        self._load.stop()
-        if not self._stage.stuck:
-            self._load.judge()
-        for watcher in self._watchers:
-            for violation in watcher.found:
-                self._stage.find(violation.oracle, violation.text)
+    @property
+    def in_force(self) -> tuple[str, ...]:
+        """The faults that have begun and not ended, by their ids."""
+        return tuple(self._in_force)
 
-    def _step(self, step: language.Step, *, last: bool = False) -> None:
+    def step(self, step: language.Step, *, last: bool = False) -> None:
         """Plays a step; the state that the ``last`` step waits for must come: on hosts a threshold says
         so."""
-        stage, cast = self._stage, self._cast
+        cluster, cast = self._cluster, self.cast
         match step:
             case language.Do():
                 nodes = [cast[role] for role in step.roles]
-                stage.say(f"{step.id}: {step.fault} {nodes}")
+                cluster.say(f"{step.id}: {step.fault} {nodes}")
                 self._in_force[step.id] = self._begin(step.fault, nodes)
+                cluster.begun(step, nodes)
             case language.Undo(ids=ids):
                 for one in ids or sorted(self._in_force):
-                    stage.say(f"{one} ends")
-                    self._in_force.pop(one)()
+                    self.end(one)
                 if not ids:
                     self._until(language.FULL_ISR, last)
             case language.Wait():
-                stage.run(step.seconds * 1_000)
+                cluster.run(step.seconds * 1_000)
             case language.Until():
                 self._until(step, last)
             case language.UntilBroker(role=role, alive=alive):
                 node = cast[role]
-                stage.must(
-                    lambda: stage.fenced(node) is not alive, f"{node} {'alive' if alive else 'fenced'}"
-                )
+                what = f"{node} {'alive' if alive else 'fenced'}"
+                cluster.must(lambda: cluster.fenced(node) is not alive, what, self._patience_ms)
             case language.Flush(role=role):
                 for log in self._world.brokers[cast[role]].disk.logs.values():
                     log.synced = log.leo
             case language.KeepDisk(role=role):
                 self._copies[cast[role]] = self._world.brokers[cast[role]].disk.snapshot()
             case language.ElectUncleanly():
-                stage.elect(ElectionType.UNCLEAN)
-            case language.WhereController():
-                pass  # controllers have machines of their own
+                cluster.elect(ElectionType.UNCLEAN)
+            case language.WhereController(role=role, steps=steps):
+                if len(cluster.machine(cast[role])) > 1:
+                    for inner in steps:
+                        self.step(inner)
+
+    def end(self, id_: str) -> None:
+        """Ends a fault. Raises what its undoing raises; then it is over all the same."""
+        self._cluster.say(f"{id_} ends")
+        try:
+            self._in_force.pop(id_)()
+        finally:
+            self._cluster.ended(id_)
 
     def _until(self, step: language.Until, last: bool) -> None:
-        stage = self._stage
+        cluster = self._cluster
 
         def holds() -> bool:
-            image = stage.world.image.partition(T)
-            return image is not None and step.holds(image, self._cast)
+            images = [self._world.image.partition(tp) for tp in cluster.places]
+            return all(image is not None and step.holds(image, self.cast) for image in images)
 
-        what = step.text(self._cast)
+        what = step.text(self.cast)
+        patience_ms = self._patience_ms if step.patience_s is None else step.patience_s * 1_000
         if step.patience_s is None or last:
-            stage.must(holds, what, PATIENCE_MS if step.patience_s is None else step.patience_s * 1_000)
+            cluster.must(holds, what, patience_ms)
         else:
-            stage.within(holds, step.patience_s * 1_000)
-        stage.say(f"{what}: leader {stage.elected}, ISR {sorted(stage.isr)}, ELR {sorted(stage.elr)}")
+            cluster.within(holds, patience_ms)
+        cluster.say(f"{what}: leader {cluster.elected}, ISR {sorted(cluster.isr)}, ELR {sorted(cluster.elr)}")
 
     # --- faults --------------------------------------------------------------------------------------------
 
@@ -187,32 +195,40 @@ class Player:
         return undo
 
     def _kill(self, node: NodeId) -> Undo:
-        self._world.kill(node)
+        for part in self._cluster.machine(node):
+            self._world.kill(part)
         return partial(self._start, node)
 
     def _start(self, node: NodeId) -> None:
-        if not self._stage.up(node):
-            self._world.start(node)
+        for part in self._cluster.machine(node):
+            if not self._cluster.up(part):
+                self._world.start(part)
 
     def _pause(self, node: NodeId) -> Undo:
-        self._world.pause(node)
-        return partial(self._world.resume, node)
+        parts = self._cluster.machine(node)
+        for part in parts:
+            self._world.pause(part)
+        return self._all([partial(self._resume, part) for part in parts])
+
+    def _resume(self, node: NodeId) -> None:
+        if self._world.server(node).paused:
+            self._world.resume(node)
 
     def _restart(self, node: NodeId) -> Undo:
-        self._stage.stop(node)
+        self._cluster.stop(node)
         return partial(self._start, node)
 
     def _power(self, node: NodeId) -> Undo:
-        self._stage.power(node, keep=0)
+        self._cluster.lose_power(node)
         return partial(self._start, node)
 
     def _wipe(self, node: NodeId) -> Undo:
-        self._stage.power(node, keep=0)
+        self._cluster.lose_power(node)
         self._world.wipe(node)
         return partial(self._start, node)
 
     def _swap(self, node: NodeId) -> Undo:
-        self._stage.power(node, keep=0)
+        self._cluster.lose_power(node)
         self._world.restore(node, self._copies[node])
         return partial(self._start, node)
 
@@ -231,7 +247,9 @@ class Player:
         return self._cut(*_both_ways(node, self._world.brokers))
 
     def _isolate(self, node: NodeId) -> Undo:
-        return self._cut(*_both_ways(node, [*self._world.brokers, *self._world.controllers]))
+        inside, outside = self._cluster.machine(node), [*self._world.brokers, *self._world.controllers]
+        others = [other for other in outside if other not in inside]
+        return self._cut(*(pair for part in inside for pair in _both_ways(part, others)))
 
     def _each_other(self, one: NodeId, other: NodeId) -> Undo:
         return self._cut((one, other), (other, one))
@@ -245,7 +263,7 @@ class Player:
     def _no_clients(self, node: NodeId) -> Undo:
         """Holds the clients' messages to and from the node, and drops them in the end: they would come too
         late, at a broker that has lost its office."""
-        clients = set(self._load.nodes)
+        clients = set(self._cluster.clients)
 
         def matches(message: Message) -> bool:
             ends = {message.source, message.destination}
@@ -256,19 +274,19 @@ class Player:
     def _short_answers(self, one: NodeId, other: NodeId) -> Undo:
         return partial(
             self._world.release,
-            self._stage.hold("FetchResponse", source=other, to=one, when=carries_records),
+            self._cluster.hold("FetchResponse", source=other, to=one, when=carries_records),
             drop=True,
         )
 
     def _hold(self, hold: Hold, node: NodeId) -> Undo:
-        asker = self._cast[hold.of]
+        asker = self.cast[hold.of]
         name = _KEPT[hold.kept]
         if name.startswith("Fetch") and node in self._world.controllers:
             name = f"Metadata{name}"
         source, to = (asker, node) if name.endswith("Request") else (node, asker)
         if hold.delay_s:
             return self._slow(source, to, hold.delay_s * 1_000)
-        return partial(self._world.release, self._stage.hold(name, source=source, to=to))
+        return partial(self._world.release, self._cluster.hold(name, source=source, to=to))
 
     def _slow(self, source: NodeId, to: NodeId, ms: float) -> Undo:
         self._world.lag[source, to] = ms
@@ -281,29 +299,34 @@ class Player:
         disk = self._world.brokers[node].disk
 
         def once(tp: object) -> str:
-            if tp != T:
+            if tp not in self._cluster.places:
                 return ""
             disk.refuses = None
             return "input/output error"
 
         disk.refuses = once
-        return partial(self._start, node)
+
+        def undo() -> None:
+            disk.refuses = None
+            self._start(node)
+
+        return undo
 
     def _min_isr_1(self, _: NodeId) -> Undo:
-        self._stage.set_min_isr(1)
-        return partial(self._stage.set_min_isr, self._stage.setting.min_isr)
+        self._cluster.set_min_isr(1)
+        return partial(self._cluster.set_min_isr, self._min_isr)
 
     def _reassign(self, node: NodeId) -> Undo:
-        before = self._stage.setting.replicas
-        self._stage.reassign(*(self._cast[FOURTH] if one == node else one for one in before))
-        return lambda: self._stage.must(self._stage.at_rest, "the reassignment done")
+        before = self._replicas
+        self._cluster.reassign(*(self.cast[FOURTH] if one == node else one for one in before))
+        return lambda: self._cluster.must(self._cluster.at_rest, "the reassignment done")
 
     def _transfer(self, node: NodeId) -> Undo:
-        before = self._stage.setting.replicas
+        before = self._replicas
         first, *others = (one for one in before if one != node)
-        self._stage.reassign(first, node, *others)
-        self._stage.elect(ElectionType.PREFERRED)
-        return partial(self._stage.reassign, *before)
+        self._cluster.reassign(first, node, *others)
+        self._cluster.elect(ElectionType.PREFERRED)
+        return partial(self._cluster.reassign, *before)
 
 
 def _both_ways(node: NodeId, others: Iterable[NodeId]) -> list[Pair]:
@@ -360,4 +383,22 @@ def schedules(scene: Scene) -> Iterator[Guided]:
             harmless=each.harmless,
             text=each.text,
         )
-        yield schedule(lambda stage: Player(stage).play(scene))
+        yield schedule(lambda stage: _perform(stage, scene))
+
+
+def _perform(stage: Stage, scene: Scene) -> None:
+    load, player = Load(stage), Player(stage)
+    setting = stage.setting
+    watchers = [Stalls((T,), setting.profile), Flaps((T,)), Deaf((T,)), EndOffsets((T,))]
+    stage.world.observers += watchers
+    stage.run(ACTIVE_MS)
+    for step in scene.steps:
+        player.step(step, last=step is scene.steps[-1])
+        if stage.stuck:
+            return
+    load.stop()
+    if not stage.stuck:
+        load.judge()
+    for watcher in watchers:
+        for violation in watcher.found:
+            stage.find(violation.oracle, violation.text)

@@ -70,7 +70,7 @@ def has_high_watermark(at_least: int) -> Matches:
 
 def carries_records(message: Message) -> bool:
     return isinstance(message.response, FetchResponse) and any(
-        part.tp == T and part.records for part in message.response.partitions
+        part.records for part in message.response.partitions
     )
 
 

@@ -15,62 +15,30 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.batches import batch
-from wrackline.broker.model.messages.admin import (
-    AlteredResource,
-    AlterOp,
-    AlterPartitionReassignmentsRequest,
-    ConfigChange,
-    ElectionType,
-    ElectLeadersRequest,
-    IncrementalAlterConfigsRequest,
-    Reassignment,
-    Resource,
-)
 from wrackline.broker.model.messages.requests import (
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
     ProduceResult,
-    Request,
 )
 from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.clients.batches import encode
+from wrackline.simulator.guided.cluster import Cluster
 from wrackline.simulator.guided.setting import CONTROLLER, LONG_MS, QUIET, Finding, Setting, T
 from wrackline.simulator.invariants.checker import checker_of
 from wrackline.simulator.world.errors import SimulationError
-from wrackline.simulator.world.network import Hold, Matches, Message
+from wrackline.simulator.world.network import Hold
 from wrackline.simulator.world.nodes import ZOOKEEPER
 from wrackline.simulator.world.world import Call, World, WorldOptions
 
-TOPIC = 2
-"""The resource type, in Kafka's numbers."""
 
-
-class Stage:
+class Stage(Cluster):
     def __init__(self, setting: Setting, defects: tuple[str, ...] = (), seed: int | str = 0) -> None:
         self.setting = setting
-        self.lines: list[str] = []
         self._found: list[Finding] = []
         self._calls: list[tuple[Call, tuple[bytes, ...], int]] = []
         self._cuts: list[tuple[NodeId, NodeId]] = []
-        self.world = World(
-            seed,
-            WorldOptions(
-                brokers=setting.brokers,
-                controllers=setting.controllers,
-                profile=setting.profile,
-                upgrade_to=setting.upgrade_to,
-                level=setting.level,
-                defects=defects,
-                broker={
-                    "replica_lag_time_max_ms": setting.lag_ms,
-                    "request_timeout_ms": setting.request_timeout_ms,
-                    **setting.broker,
-                },
-                controller={"min_insync_replicas": setting.min_isr, **setting.controller},
-                network=QUIET,
-            ),
-        )
+        super().__init__(_world_of(setting, defects, seed), T.topic, (T.partition,))
         zookeeper = self.world.zookeeper is not None
         self.coordinator: NodeId = ZOOKEEPER if zookeeper else CONTROLLER
         """Who ends the session of a broker that is cut off from it."""
@@ -84,11 +52,6 @@ class Stage:
     # --- what there is -------------------------------------------------------------------------------------
 
     @property
-    def elected(self) -> NodeId:
-        """The leader in the controller's metadata; -1 when there is none."""
-        return self.world.leader(T)
-
-    @property
     def leader(self) -> NodeId | None:
         """The elected leader, once it knows that it leads in this epoch; None before."""
         node = self.elected
@@ -99,19 +62,6 @@ class Stage:
         knows = replica is not None and replica.leader is not None and partition is not None
         knows = knows and replica.leading.open  # type: ignore[union-attr]
         return node if knows and replica.leader_epoch == partition.leader_epoch else None  # type: ignore[union-attr]
-
-    @property
-    def isr(self) -> frozenset[NodeId]:
-        partition = self.world.image.partition(T)
-        return frozenset() if partition is None else frozenset(partition.isr)
-
-    @property
-    def elr(self) -> frozenset[NodeId]:
-        partition = self.world.image.partition(T)
-        return frozenset() if partition is None else frozenset(partition.elr)
-
-    def up(self, node: NodeId) -> bool:
-        return self.world.brokers[node].core is not None
 
     def replica(self, node: NodeId) -> Replica | None:
         core = self.world.brokers[node].core
@@ -129,36 +79,14 @@ class Stage:
         log = self.world.brokers[node].disk.logs.get(T)
         return [] if log is None else [row.value for row in log.rows()]
 
-    def fenced(self, node: NodeId) -> bool:
-        broker = self.world.image.brokers.get(node)
-        return broker is None or broker.fenced
-
-    # --- time ----------------------------------------------------------------------------------------------
-
-    def run(self, ms: float) -> None:
-        self.world.run(ms)
-
-    def until(self, condition: Callable[[], bool], what: str, within_ms: float = 20_000) -> None:
-        """Run until the condition holds. Raises SimulationError when it does not in time: the schedule cannot
-        go on."""
-        self.world.until(condition, within_ms, what)
-
     def must(
         self, condition: Callable[[], bool], what: str, within_ms: float = 10_000, oracle: str = "liveness"
     ) -> bool:
         """Run until the condition holds. It is a finding of this oracle when it does not in time."""
         try:
-            self.world.until(condition, within_ms, what)
+            self.until(condition, what, within_ms)
         except SimulationError as late:
             self.find(oracle, str(late))
-            return False
-        return True
-
-    def within(self, condition: Callable[[], bool], ms: float) -> bool:
-        """Run until the condition holds, or for so long."""
-        try:
-            self.world.until(condition, ms)
-        except SimulationError:
             return False
         return True
 
@@ -173,9 +101,6 @@ class Stage:
     def findings(self) -> tuple[Finding, ...]:
         invariants = [Finding(v.id, str(v), v.at_ms) for v in self.checker.violations]
         return tuple(sorted([*invariants, *self._found], key=lambda finding: finding.at_ms))
-
-    def say(self, line: str) -> None:
-        self.lines.append(f"{self.world.now_ms:10.1f}  {line}")
 
     # --- clients -------------------------------------------------------------------------------------------
 
@@ -285,11 +210,6 @@ class Stage:
         self.run(100)
         self.mend(node, *(other for other in self.world.brokers if other != node))
 
-    def kill(self, *nodes: NodeId) -> None:
-        for node in nodes:
-            self.world.kill(node)
-        self.say(f"kill {', '.join(map(str, nodes))}")
-
     def power(self, node: NodeId, keep: int) -> None:
         """Cut a broker's power; of the partition's log the offsets below ``keep`` survive."""
         disk = self.world.brokers[node].disk
@@ -301,33 +221,6 @@ class Stage:
         self.world.start(node)
         self.say(f"start {node}")
 
-    def stop(self, node: NodeId) -> None:
-        self.world.clean_stop(node)
-        self.until(lambda: not self.up(node), f"{node} shut down")
-        self.say(f"{node} shut down cleanly")
-
-    def hold(
-        self,
-        name: str,
-        *,
-        source: NodeId | None = None,
-        to: NodeId | None = None,
-        limit: int | None = None,
-        when: Matches | None = None,
-    ) -> Hold:
-        """Hold back messages of this name (``FetchResponse``, ...) on this way."""
-
-        def matches(message: Message) -> bool:
-            return (
-                message.name == name
-                and (source is None or message.source == source)
-                and (to is None or message.destination == to)
-                and (when is None or when(message))
-            )
-
-        self.say(f"hold {name} from {source or 'anyone'} to {to or 'anyone'}")
-        return self.world.hold(matches, name, limit)
-
     def release(self, hold: Hold) -> None:
         self.say(f"release {hold.label}")
         self.world.release(hold)
@@ -335,30 +228,6 @@ class Stage:
     def drop(self, hold: Hold) -> None:
         self.say(f"lose {hold.label}")
         self.world.release(hold, drop=True)
-
-    # --- administration ------------------------------------------------------------------------------------
-
-    def administer(self, request: Request) -> None:
-        """Raises SimulationError when the controller refuses the request, or a part of it."""
-        answer = self.world.asked(CONTROLLER, request)
-        parts = (*getattr(answer, "partitions", ()), *getattr(answer, "resources", ()))
-        refused = [part for part in parts if part.error is not ErrorCode.none]
-        if refused or getattr(answer, "error", ErrorCode.none) is not ErrorCode.none:
-            raise SimulationError(f"refused: {answer}")
-
-    def reassign(self, *target: NodeId) -> None:
-        self.administer(AlterPartitionReassignmentsRequest((Reassignment(T, target),), 10_000))
-        self.say(f"reassign to {target}")
-
-    def set_min_isr(self, number: int) -> None:
-        change = ConfigChange("min.insync.replicas", AlterOp.SET, str(number))
-        resource = AlteredResource(Resource(TOPIC, T.topic), (change,))
-        self.administer(IncrementalAlterConfigsRequest((resource,)))
-        self.say(f"MinISR {number}")
-
-    def elect(self, kind: ElectionType) -> None:
-        answer = self.world.asked(CONTROLLER, ElectLeadersRequest(kind, (T,), 10_000))
-        self.say(f"elect ({kind.name}): {answer}")
 
     # --- the end -------------------------------------------------------------------------------------------
 
@@ -389,16 +258,6 @@ class Stage:
         there = not any(map(self.fenced, self.replicas))
         return self.leader is not None and self.at_rest() and self.isr == self.replicas and there
 
-    def at_rest(self) -> bool:
-        """Tells whether no reassignment is under way."""
-        image = self.world.image.partition(T)
-        return image is not None and not image.adding and not image.removing
-
-    @property
-    def replicas(self) -> frozenset[NodeId]:
-        image = self.world.image.partition(T)
-        return frozenset() if image is None else frozenset(image.replicas)
-
     def _ends_agree(self, leader: NodeId) -> None:
         replicas = sorted(self.replicas)
         if not self.must(lambda: len({self.leo(n) for n in replicas}) == 1, "logs of one length", 5_000):
@@ -424,3 +283,24 @@ class Stage:
             twice = sorted({value for value in values if values.count(value) > 1})
             if twice:
                 self.find("duplicate", f"{twice!r} more than once in {values!r}")
+
+
+def _world_of(setting: Setting, defects: tuple[str, ...], seed: int | str) -> World:
+    return World(
+        seed,
+        WorldOptions(
+            brokers=setting.brokers,
+            controllers=setting.controllers,
+            profile=setting.profile,
+            upgrade_to=setting.upgrade_to,
+            level=setting.level,
+            defects=defects,
+            broker={
+                "replica_lag_time_max_ms": setting.lag_ms,
+                "request_timeout_ms": setting.request_timeout_ms,
+                **setting.broker,
+            },
+            controller={"min_insync_replicas": setting.min_isr, **setting.controller},
+            network=QUIET,
+        ),
+    )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from wrackline.simulator.clients.producer import ProducerOptions
+from wrackline.simulator.clients.client import Client, Surroundings
 from wrackline.simulator.faults.driver import FaultRows
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.run.session import Run
+
+MakeClient = Callable[[int, Surroundings], Client]
+"""Makes a client of its number."""
 
 
 class Faults(FaultRows, Protocol):
@@ -17,6 +20,10 @@ class Faults(FaultRows, Protocol):
 
     def begin(self, run: RecordedRun) -> None:
         """Sees to it that each fault begins at its time. Called when the main phase begins."""
+
+    def guide(self) -> None:
+        """Does what follows the cluster's state, if there is such a schedule: lets time pass (``go``), and
+        returns when that is over, which may be after the main phase's own end."""
 
 
 class RecordedRun(Run):
@@ -27,7 +34,7 @@ class RecordedRun(Run):
         setup: Setup,
         faults: Faults,
         *,
-        producing: ProducerOptions,
+        clients: Sequence[MakeClient],
         topic_configs: Mapping[str, str],
         interrupted: Callable[[], bool],
     ) -> None:
@@ -36,18 +43,24 @@ class RecordedRun(Run):
         self.world.observers.append(self.traces)
         self.driver.rows = faults
         self._faults = faults
-        self._producing = producing
+        self._makers = clients
         self._topic_configs = dict(topic_configs)
         self._interrupted = interrupted
+        self.ends_ms = 0.0
+        """When the main phase is over."""
 
     def topic_configs(self) -> dict[str, str]:
         return self._topic_configs
 
-    def producing(self) -> ProducerOptions:
-        return self._producing
+    def make_clients(self) -> Iterator[Client]:
+        for number, make in enumerate(self._makers, 1):
+            yield make(number, self.surroundings)
 
-    def begin_faults(self) -> None:
+    def main(self) -> None:
+        self.ends_ms = self.world.now_ms + self.setup.seconds * 1000
         self._faults.begin(self)
+        self._faults.guide()
+        self.go(lambda: False, self.ends_ms)
 
     def go(self, enough: Callable[[], bool], end_ms: float) -> None:
         super().go(lambda: enough() or (not self.driver.stopped and self._interrupted()), end_ms)

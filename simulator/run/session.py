@@ -73,7 +73,7 @@ class Run:
             ),
         )
         self.history = History()
-        self._surroundings = Surroundings(
+        self.surroundings = Surroundings(
             setup.topic, setup.partitions, tuple(self.world.brokers), setup.seed, self.history
         )
         self.clients: list[Client] = []
@@ -120,7 +120,7 @@ class Run:
         )
         self.say("phase", {"phase": "main"})
         world.watchers.append(ClusterRows(self.history, self._watched))
-        for client in self._make_clients():
+        for client in self.make_clients():
             self.clients.append(client)
             world.add_client(client)
 
@@ -159,18 +159,11 @@ class Run:
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
 
-    def producing(self) -> ProducerOptions:
-        """Returns what producers do."""
+    def make_clients(self) -> Iterator[Client]:
         setup = self.setup
-        return ProducerOptions(
-            setup.acks, setup.idempotent, setup.produce_every_ms, load=frozenset(setup.load)
-        )
-
-    def _make_clients(self) -> Iterator[Client]:
-        setup = self.setup
-        run = self._surroundings
+        run = self.surroundings
         load = frozenset(setup.load)
-        options = self.producing()
+        options = ProducerOptions(setup.acks, setup.idempotent, setup.produce_every_ms, load=load)
         weak = ProducerOptions(1, False, setup.produce_every_ms, weak=True, load=load)
         consumer = SessionConsumer if "sessions" in load else Consumer
         makers: list[Callable[[int], Client]] = [
@@ -186,16 +179,12 @@ class Run:
     def main(self) -> None:
         """Clients and faults, to the end of the main phase or to the first violation."""
         setup, world = self.setup, self.world
-        self.begin_faults()
+        self.driver.schedule(setup.plan())
         if setup.upgrade_to:
             self.upgrade.begin(setup.seconds * 1000)
         end_ms = world.now_ms + setup.seconds * 1000
         most = setup.steps
         self.go(_never if most is None else lambda: world.steps >= most, end_ms)
-
-    def begin_faults(self) -> None:
-        """Sees to it that the faults of the main phase begin at their times."""
-        self.driver.schedule(self.setup.plan())
 
     def heal(self) -> None:
         """Faults stop, everybody is started; False-like outcome is a liveness violation."""
@@ -235,7 +224,7 @@ class Run:
     def drain(self) -> None:
         world, setup = self.world, self.setup
         self.say("phase", {"phase": "drain"})
-        drainer = Drainer(900, self._surroundings)
+        drainer = Drainer(900, self.surroundings)
         world.add_client(drainer)
         end_ms = world.now_ms + HEAL_MS
         self.go(lambda: drainer.done, end_ms)

@@ -15,8 +15,8 @@ from wrackline.checkers.exact.operations import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.exact.queue import check_queue
 from wrackline.checkers.exact.register import check_register
 from wrackline.harness.specification.spec import SpecError, parse
+from wrackline.history.model import is_marker
 from wrackline.workloads.log import ClientsSpec
-from wrackline.workloads.log.markers import is_marker
 from wrackline.workloads.queue import QueueSpec
 from wrackline.workloads.register import RegisterSpec
 

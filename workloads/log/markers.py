@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from wrackline.history.model import MARKER, Record, parts_of
+from wrackline.history.model import MARKER, Record, is_marker
 from wrackline.workloads.clients.base import ClientError, Consumer
 from wrackline.workloads.log.processes import Context, Place, read_records
 from wrackline.workloads.log.senders import Sending
@@ -26,10 +26,6 @@ AGAIN_S = 0.05
 
 class Unknown(Exception):
     """The question has no answer now. The message is the name of the error (Kafka's, where it has one)."""
-
-
-def is_marker(value: int) -> bool:
-    return value >= 0 and parts_of(value)[2] == MARKER
 
 
 class Marks:

@@ -11,8 +11,8 @@ import threading
 import time
 from typing import Any
 
-from wrackline.history.model import Record, Type
-from wrackline.workloads.log.markers import Marks, Stretch, Unknown, is_marker
+from wrackline.history.model import Record, Type, is_marker
+from wrackline.workloads.log.markers import Marks, Stretch, Unknown
 from wrackline.workloads.log.processes import Context, Place, Process, Reading
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.workload import Workload

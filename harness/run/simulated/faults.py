@@ -3,14 +3,18 @@ begins, and what is recorded of it is what a run on hosts records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from wrackline.fleets.base import Disk
+from wrackline.harness.run.live.live import GUIDED_S
+from wrackline.harness.run.simulated.guided import play
 from wrackline.harness.specification.virtual_time import as_happened
 from wrackline.history.model import NEMESIS, Event, Type
-from wrackline.nemesis.inject import missed
+from wrackline.nemesis.guided.steps import Aim, Inject
+from wrackline.nemesis.inject import missed, settings_of
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
@@ -26,11 +30,17 @@ RESOLVE_MS = 5_000.0
 """How long a role may be vacant."""
 _LOOK_MS = 50.0
 _REMEMBER_MS = 500.0
+_GUIDED = 100_000
+"""Above the numbers of the plan's own faults."""
+_KINDS: Mapping[Any, Kind] = {Disk.KEPT: "power", Disk.WIPED: "wipe", Disk.STALE: "restore"}
+"""Power cuts, by the disk that comes back: they lose what was not synced, or everything."""
 
 
 @dataclass(slots=True)
 class _InForce:
-    planned: PlannedFault
+    id: str
+    name: str
+    role: str
     hosts: tuple[str, ...]
     how: dict[str, Any]
 
@@ -48,6 +58,8 @@ class PlannedFaults:
         self._leaders = Leaders()
         self._here: dict[int, _InForce] = {}
         """By the number that the driver knows a fault by."""
+        self._guided: dict[str, tuple[Fault, Begun]] = {}
+        """Of the guided schedule, by their ids."""
         self._run: RecordedRun
         self._rows: _Rows
 
@@ -59,14 +71,48 @@ class PlannedFaults:
             self._at(start_ms + planned.at_s * 1000, lambda planned=planned: self._due(planned))  # type: ignore[misc]
         self._remember()
 
+    def guide(self) -> None:
+        guided = self._plan.guided
+        if guided is not None:
+            run = self._run
+            play(guided, run, guided.topic or self._topics[0], self, run.ends_ms + GUIDED_S * 1000)
+
     def begun(self, fault: Fault, begun: Begun) -> None:
         self._rows.begun(fault, begun)
 
     def ended(self, fault: Fault, begun: Begun) -> None:
         for name, fault_id in list(self._held.items()):
-            if fault_id == self._here[fault.id].planned.id:
+            if fault_id == self._here[fault.id].id:
                 del self._held[name]
         self._rows.ended(fault, begun)
+
+    # --- of a guided schedule ------------------------------------------------------------------------------
+
+    def aim(self, topic: str, partition: int) -> Aim:
+        return Aim(self._state(), {node.node_id: node for node in self._nodes}, topic, partition)
+
+    def note_begin(self, step: Inject, nodes: Sequence[int]) -> None:
+        world, fault = self._run.world, step.fault
+        number = _GUIDED + int(step.id.removeprefix("g"))
+        if fault.holds_node:
+            self._held |= dict.fromkeys(step.hosts, step.id)
+        self._here[number] = _InForce(step.id, fault.name, step.role, step.hosts, settings_of(fault))
+        parts = [part.id for node in nodes for part in self._run.driver.machine(node)]
+        down = frozenset(part for part in parts if not world.server(part).up)
+        begun = Begun(f"{fault.name} of {', '.join(step.hosts)}", lambda: None, tuple(nodes), down)
+        kind = _KINDS.get(getattr(fault, "disk", None), "kill")
+        self._guided[step.id] = made = Fault(number, kind, world.now_ms, 0.0, "any", 0, number), begun
+        self.begun(*made)
+
+    def note_end(self, step: Inject) -> None:
+        self.ended(*self._guided.pop(step.id))
+
+    def note_miss(self, id_: str, fault: str, role: str, why: str) -> None:
+        """Records a fault that never happened."""
+        for row in missed(id_, role, why):
+            self._rows.say(id_, fault, role, row)
+
+    # --- of the plan ---------------------------------------------------------------------------------------
 
     def _at(self, at_ms: float, then: Callable[[], None]) -> None:
         self._run.world.at(at_ms, lambda: None if self._run.driver.stopped else then())
@@ -93,7 +139,7 @@ class PlannedFaults:
             if now_ms < until_ms:
                 self._at(now_ms + _LOOK_MS, lambda: self._due(planned, until_ms))
             else:
-                self._rows.missed(planned, str(nobody))
+                self._missed(planned, str(nobody))
             return
         self._last = hosts
         if begun := self._inject(planned, hosts):
@@ -101,7 +147,10 @@ class PlannedFaults:
                 self._held |= dict.fromkeys(hosts, planned.id)
             self._run.driver.put_in_force(*begun)
         else:
-            self._rows.missed(planned, "there was nothing left to do it to")
+            self._missed(planned, "there was nothing left to do it to")
+
+    def _missed(self, planned: PlannedFault, why: str) -> None:
+        self.note_miss(planned.id, planned.spec.fault, planned.spec.target, why)
 
     def _inject(self, planned: PlannedFault, hosts: tuple[str, ...]) -> tuple[Fault, Begun] | None:
         """Does what the fault is in virtual time, to every target. None: nothing could be done."""
@@ -119,7 +168,8 @@ class PlannedFaults:
                     parts.append((kind, begun))
         if not parts:
             return None
-        self._here[number] = _InForce(planned, hosts, dict(as_record.how))
+        spec = planned.spec
+        self._here[number] = _InForce(planned.id, spec.fault, spec.target, hosts, dict(as_record.how))
         duration_ms = planned.duration_s * 1000
         fault = Fault(number, parts[0][0], run.world.now_ms, duration_ms, "any", 0, number)
         return fault, _together([begun for _, begun in parts])
@@ -176,14 +226,8 @@ class _Rows(NemesisRows):
                 f"{', '.join(away)} did not start" if away else "every node runs, and nothing is cut or held"
             )
             more |= {"restored": not away, "restoration": text}
-        self._say(one.planned, {"phase": phase, "targets": list(one.hosts), **more})
+        self.say(one.id, one.name, one.role, {"phase": phase, "targets": list(one.hosts), **more})
 
-    def missed(self, planned: PlannedFault, why: str) -> None:
-        """Records a fault that never happened."""
-        for row in missed(planned.id, planned.spec.target, why):
-            self._say(planned, row)
-
-    def _say(self, planned: PlannedFault, extra: dict[str, Any]) -> None:
-        extra = {"id": planned.id, "role": planned.spec.target, **extra}
-        event = Event(NEMESIS, Type.INFO, planned.spec.fault, extra=extra)
+    def say(self, id_: str, name: str, role: str, extra: dict[str, Any]) -> None:
+        event = Event(NEMESIS, Type.INFO, name, extra={"id": id_, "role": role, **extra})
         self._history.record(self._world.now_ms, event)

@@ -13,8 +13,9 @@ from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.run.live.setup import new_test_id, run_info, save_request
 from wrackline.harness.run.logfile import logged_to
 from wrackline.harness.run.runner_events import write_troubles
+from wrackline.harness.run.simulated.clients import clients_of
 from wrackline.harness.run.simulated.faults import PlannedFaults
-from wrackline.harness.run.simulated.setup import configs, producing, setup_of
+from wrackline.harness.run.simulated.setup import configs, setup_of
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.store.folder import private_folder
@@ -48,10 +49,11 @@ def _made(spec: Spec, options: Options, test_id: str, run_dir: Path, progress: P
     plan = save_request(spec, run_dir)
     system = build_parts(spec, test_id).system
     interrupts = Interrupts(progress.say)
+    clients = clients_of(spec)
     session = RecordedRun(
-        setup_of(spec),
+        setup_of(spec, clients),
         PlannedFaults(plan, tuple(system.nodes), (spec.topic.name,)),
-        producing=producing(spec),
+        clients=[make for some in clients.values() for make in some],
         topic_configs=configs(spec),
         interrupted=interrupts.asked.is_set,
     )

@@ -15,6 +15,7 @@ from wrackline.harness.run.judge import judge_outcomes
 from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.replay import replay_of
 from wrackline.harness.run.runner import run
+from wrackline.harness.run.simulated.clients import clients_of
 from wrackline.harness.run.simulated.setup import setup_of
 from wrackline.harness.specification import virtual_time
 from wrackline.harness.specification.spec import Spec, SpecError, parse
@@ -122,12 +123,12 @@ def test_every_fault_happens_or_is_refused_in_one_line(fault: str, tmp_path: Pat
     ("setting", "why"),
     [
         ("system.kind=apache-kafka", "only the broker that comes with Wrackline"),
-        ("workload.name=register", "virtual time has log"),
+        ("workload.name=group", "workload.name group: virtual time has log, register, queue"),
         ("workload.client.library=java", "workload.client.library: virtual time has no such setting"),
         ("workload.mix.delete=1", "workload.mix.delete: virtual time has no such setting"),
         ("system.config.segment_bytes=1000", "system.config.segment_bytes: virtual time has no such setting"),
         ("system.racks={n1: a}", "virtual time has no racks"),
-        ("nemesis.guided=dead-leader", "guided schedules are for hosts"),
+        ("nemesis.guided=zombie-leader", "this schedule is for hosts alone"),
         ("nemesis.follow={}", "faults follow the state of hosts"),
         ("topics=[{name: a}, {name: b}]", "virtual time has one topic"),
         ("fleet.spares=1", "fleet.spares"),
@@ -147,7 +148,8 @@ def test_every_key_of_a_workload_is_known_or_refused() -> None:
 
 
 def test_settings_are_those_of_the_deployed_program() -> None:
-    setup = setup_of(spec(TEXT, "system.config.flush_mode=every-write"))
+    one = spec(TEXT, "system.config.flush_mode=every-write")
+    setup = setup_of(one, clients_of(one))
     brokers = dict(setup.broker)
     assert brokers["heartbeat_interval_ms"] == 300
     assert brokers["flush_mode"].value == "every-write"
