@@ -132,7 +132,13 @@ def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId
     now = _replicas(ground)
     ground.expect("the former replicas", now[: len(before)], before)
     added = now[len(before) :]
-    ground.expect("the first replicas of the new ones", sorted(replicas[0] for replicas in added), brokers)
+    racks = {node: ground.world.image.brokers[node].rack for node in brokers}
+    if any(racks.values()):
+        ground.expect("the racks of each", {len({racks[one] for one in both}) for both in added}, {2})
+    else:
+        ground.expect(
+            "the first replicas of the new ones", sorted(replicas[0] for replicas in added), brokers
+        )
     ground.expect("the sizes of the new ones", {len(set(replicas)) for replicas in added}, {2})
 
 

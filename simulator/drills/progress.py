@@ -13,12 +13,15 @@ from wrackline.broker.model.messages.admin import (
     ElectLeadersRequest,
     Reassignment,
 )
+from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 from wrackline.simulator.faults.operators import min_isr_request
 
 _BEGIN_MS = 300
 """A new leader of the quorum tells it at once; a voter that is not told asks when its patience is over."""
+_SNAPSHOT_RECORDS, _PARTITIONS = 40, 12
+"""Records of metadata between two snapshots in a simulated cluster, and partitions that make them."""
 LONG: list[Drill] = []
 """A run does one of them."""
 
@@ -314,3 +317,48 @@ def _set_min_isr(ground: Ground, leader: NodeId, count: int) -> None:
     answer = ground.ask(leader, min_isr_request(ground.tp.topic, count))
     ground.expect("the answer to a setting", [each.error for each in answer.resources], [ErrorCode.none])
     ground.must("the leader to know", lambda: ground.replica(leader).min_isr == count, 1_500)
+
+
+@_long
+def return_by_snapshot(ground: Ground) -> None:
+    """A node comes back when the metadata that it lacks is in snapshots alone: it loads one, in pieces, and
+    knows all that the others do."""
+    world, draw = ground.world, ground.draw
+    active = world.active_controller()
+    if active is None:
+        return
+    standby = [node for node in world.controllers if node != active.id] if len(world.controllers) > 2 else []
+    node = draw.choice(standby if standby and draw.random() < 0.5 else sorted(world.brokers))
+    end = world.server(node).disk.logs[METADATA].leo
+    world.kill(node)
+    ask = min(one for one in world.brokers if one != node)
+    for _ in range(2 * _SNAPSHOT_RECORDS // _PARTITIONS):
+        ground.must(f"node {ask} in office", lambda: not ground.fenced(ask), ground.rejoin_ms)
+        made = ground.ask(ask, CreateTopicsRequest((NewTopic("snapshots", _PARTITIONS, 1),), ANSWER_MS))
+        ground.expect("the answer to CreateTopics", made.topics[0].error, ErrorCode.none)
+        gone = ground.ask(ask, DeleteTopicsRequest(("snapshots",), ANSWER_MS))
+        ground.expect("the answer to DeleteTopics", gone.topics[0].error, ErrorCode.none)
+    ground.must(
+        "the metadata log to begin past what the node has",
+        lambda: (leads := world.active_controller()) is not None and leads.disk.logs[METADATA].start > end,
+        2_000 + SLACK_MS,
+    )
+    world.start(node)
+    ground.must(
+        f"node {node} to know all", lambda: _knows_all(ground, node), ground.rejoin_ms + ground.session_ms
+    )
+    ground.whole()
+
+
+def _knows_all(ground: Ground, node: NodeId) -> bool:
+    world, server = ground.world, ground.world.server(node)
+    if server.core is None:
+        return False
+    own = server.core.image if node in world.brokers else server.core.committed
+    image = world.image
+    return (own.metadata_offset, own.topics_by_id, own.brokers, own.configs) == (
+        image.metadata_offset,
+        image.topics_by_id,
+        image.brokers,
+        image.configs,
+    )

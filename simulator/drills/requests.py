@@ -229,6 +229,45 @@ def sequences(ground: Ground) -> None:
 
 
 @_short
+def refused_batches(ground: Ground) -> None:
+    """A batch that is damaged, too large, empty, or sent in a wrong way is refused, and nothing is stored."""
+    leader = ground.image.leader
+    replica = ground.replica(leader)
+    if replica is None or replica.leader is None:
+        return
+    good = encode(ground.values(2), int(ground.world.now_ms))
+    magic, crc, records = 16, 17, 70
+    end = replica.log.leo
+
+    def refused(data: bytes, acks: int = -1, tp: TopicPartition = ground.tp) -> ErrorCode:
+        request = ProduceRequest(acks, 3_000, (ProducePartition(tp, data),))
+        error: ErrorCode = ground.ask(leader, request).partitions[0].error
+        return error
+
+    corrupt, invalid = ErrorCode.corrupt_message, ErrorCode.invalid_record
+    for what, data, error in (
+        ("a wrong CRC", _changed(good, crc), corrupt),
+        ("damaged records", _changed(good, records), corrupt),
+        ("a magic of the future", _changed(good, magic), corrupt),
+        ("an old magic", _changed(good, magic, 3), invalid),
+        ("no bytes", b"", invalid),
+        ("half of its bytes", good[: len(good) // 2], corrupt),
+        ("another one behind it", good + good, invalid),
+        ("too many bytes", encode(ground.values(1), 0, record_bytes=2_000_000), ErrorCode.message_too_large),
+    ):
+        ground.expect(f"the answer to a batch with {what}", refused(data), error)
+    ground.expect("the answer to acks=7", refused(good, acks=7), ErrorCode.invalid_required_acks)
+    nowhere = refused(good, tp=TopicPartition("nowhere", 0))
+    ground.expect("the answer for no partition", nowhere, ErrorCode.unknown_topic_or_partition)
+    ground.expect("the end of the log after what was refused", replica.log.leo, end)
+
+
+def _changed(data: bytes, at: int, bits: int = 1) -> bytes:
+    """``data`` with these bits of one byte turned over."""
+    return data[:at] + bytes((data[at] ^ bits,)) + data[at + 1 :]
+
+
+@_short
 def producer_ids(ground: Ground) -> None:
     """Every broker gives out producer ids, and no id twice."""
     ids = []

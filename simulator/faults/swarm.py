@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from wrackline.broker.model.types import FlushMode, RecoveryStrategy
+from wrackline.broker.model.types import FlushMode, Placement, RecoveryStrategy
 from wrackline.simulator.clients.client import LOADS
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, OF_SWARMS, Kind
 from wrackline.simulator.faults.setup import Setup
@@ -100,6 +100,8 @@ def _further(base: Setup) -> Setup:
         )
     if draw.random() < 0.2:
         controller["leader_imbalance_check_interval_ms"] = draw.choice((400, 2_000))
+    if Random(f"{base.seed}/swarm/placement").random() < 0.3 and not base.on_zookeeper:
+        controller["placement"] = Placement.STRIPED
     words = LOADS if not base.on_zookeeper else tuple(word for word in LOADS if word not in _NEWER)
     load = tuple(word for word in words if draw.random() < 0.25)
     return replace(

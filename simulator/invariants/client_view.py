@@ -5,7 +5,7 @@ The judge looks at the same history (docs/checkers.md); these find the same clas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,11 +35,20 @@ class ClientView:
     read count."""
 
     def __init__(
-        self, *, acks: int, idempotent: bool, loss_allowed: bool, plain: frozenset[int] = frozenset()
+        self,
+        *,
+        acks: int,
+        idempotent: bool,
+        loss_allowed: bool,
+        plain: frozenset[int] = frozenset(),
+        log_start: Callable[[int], int] = lambda partition: 0,  # noqa: ARG005
     ) -> None:
-        """``plain``: numbers of clients that are not idempotent where the others are."""
+        """``plain``: numbers of clients that are not idempotent where the others are. ``log_start``: of a
+        partition, what retention has made of it; a broker that was started since does not know the producers
+        of what lies below, as in Kafka, and takes such a batch again."""
         self._acks = acks
         self._plain = plain
+        self._log_start = log_start
         self._idempotent = idempotent
         self.loss_allowed = loss_allowed
         self._at = 0
@@ -140,6 +149,8 @@ class ClientView:
                     f"{record.value}",
                 )
             where = self._places.setdefault(record.value, place)
+            if where[1] < self._log_start(where[0]):
+                continue
             if where != place and self._idempotent and not self._is_plain(record.value):
                 self._say("duplicate", f"value {record.value} is at {where} and at {place}")
 

@@ -3,7 +3,8 @@
 ``end-offset``  the end that a leader in office shows to consumers never goes back (KIP-207)
 ``stall``       after every event a leader's high watermark is where its own knowledge allows it to be: nobody
                 waits for a fetch or a time-out that nothing asks for (KAFKA-13091, KAFKA-15021)
-``flapping``    nobody is proposed for the ISR who would be dropped when it is next looked at (KAFKA-19996)
+``flapping``    nobody is proposed for the ISR who would be dropped when it is next looked at (KAFKA-19996),
+                and nothing is proposed while an earlier proposal is under way
 ``deaf``        a broker that nothing hinders applies what is committed (KAFKA-14296)
 
 Each is an observer of the world; ``found`` is what it has seen.
@@ -19,7 +20,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.leader import is_eligible
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.effects import Reply
-from wrackline.broker.model.events import RequestReceived
+from wrackline.broker.model.events import RequestReceived, TimerFired
 from wrackline.broker.model.messages.controller import AlterPartitionItem
 from wrackline.broker.model.messages.requests import (
     LATEST,
@@ -37,6 +38,8 @@ _CLEAR_MS = 2_500.0
 _LATE_MS = 400.0
 """So long after a commit an unhindered broker has applied it."""
 _LOOK_EVERY_MS = 50.0
+_NO_ANSWER = (RequestReceived, TimerFired)
+"""Events that end no proposal of an ISR."""
 
 
 class Watcher:
@@ -156,8 +159,11 @@ class Flaps(Watcher):
 
     def __call__(self, world: World, step: StepRecord) -> None:
         for replica in self.led(world, step):
-            item = replica.leading.proposal
-            if item is not self._seen.get((step.node, replica.tp)):
+            item, before = replica.leading.proposal, self._seen.get((step.node, replica.tp))
+            if item is not before:
+                if item is not None and before is not None and isinstance(step.event, _NO_ANSWER):
+                    text = f"{step.node} proposes {item.isr}, and {before.isr} is under way"
+                    self.find(step, "flapping", f"{replica.tp}: {text}")
                 self._seen[step.node, replica.tp] = item
                 self._look(step, replica)
 

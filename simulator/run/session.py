@@ -101,6 +101,7 @@ class Run:
             idempotent=setup.idempotent,
             loss_allowed=setup.acks != -1 or setup.unclean,
             plain=frozenset(range(strong + 1, strong + 1 + setup.weak)),
+            log_start=lambda partition: self.world.retained.get(TopicPartition(setup.topic, partition), 0),
         )
         self._rows = 0
 

@@ -11,7 +11,7 @@ from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.zookeeper_door import zookeeper_broker, zookeeper_migration
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
-from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
+from wrackline.broker.model.types import Endpoint, NodeId, Placement, TopicPartition
 from wrackline.simulator.world.disk import Disk
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.execution import Execution
@@ -26,6 +26,9 @@ from wrackline.simulator.world.nodes import (
     SimServer,
     StepRecord,
 )
+
+_RACKS = 2
+"""Racks of a cluster that spreads replicas over racks; brokers take turns."""
 
 
 class Processes(Execution):
@@ -83,6 +86,8 @@ class Processes(Execution):
                 return Controller(controls, self._newer, zookeeper_migration(controls, self._newer))
             return Controller(controls, self.rules_of(node))
         settings = {**BROKER_DEFAULTS, **options.broker}
+        if options.controller.get("placement") is Placement.STRIPED:
+            settings.setdefault("rack", f"r{node % _RACKS}")
         config = BrokerConfig(
             node, "simulated", f"n{node}", 9092, self.endpoints, replication_port=9094, **settings
         )

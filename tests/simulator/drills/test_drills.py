@@ -132,6 +132,18 @@ DEVIATIONS = {
         "without not",
         1,
     ),
+    "refused_batches": (
+        "broker/core/replication/fetching/validation.py",
+        "if not crc_is_right(header, batch):",
+        "its branch is never taken",
+        1,
+    ),
+    "return_by_snapshot": (
+        "broker/core/quorum/snapshot_fetching.py",
+        "self._ask_piece(download)",
+        "is left out",
+        4,
+    ),
     "leader_epochs": (
         "broker/rules/replication/epoch_end.py",
         "if epoch == cache.latest:",
