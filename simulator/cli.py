@@ -226,6 +226,7 @@ def _of_setup(field: str, text: str = "", *, name: str = "", **more: Any) -> Cal
 @_of_setup("invariants", "Check state after every step.")
 @_of_setup("liveness")
 @_of_setup("tcp", "Without: messages are lost, doubled and overtaken too.")
+@_of_setup("codec", "Encode each message with the broker's codec; receivers get what is decoded.")
 @_of_setup("max_skew", "Clocks run at rates of 1 +- this.")
 @click.option("--broker-setting", multiple=True, metavar="KEY=VALUE", help="A setting of every broker.")
 @click.option(

@@ -239,7 +239,9 @@ class Ground:
     def fetch(
         self, node: NodeId, offset: int, epoch: int = -1, replica: int = -1, **more: Any
     ) -> FetchResult:
-        part = FetchPartition(self.tp, offset, 100_000, epoch)
+        # As nodes do, whose versions name topics by id alone.
+        topic_id = self.image.topic_id if replica >= 0 else None
+        part = FetchPartition(self.tp, offset, 100_000, epoch, topic_id=topic_id)
         answer = self.ask(node, FetchRequest(0, 1, 200_000, (part,), replica, **more))
         if not isinstance(answer, FetchResponse) or not answer.partitions:
             self.fail(f"a fetch of node {node} was answered {answer}")

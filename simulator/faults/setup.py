@@ -98,6 +98,8 @@ class Setup:
     controller: tuple[tuple[str, Any], ...] = ()
     tcp: bool = True
     """False: messages may also be lost, doubled and overtaken within a connection."""
+    codec: bool = False
+    """Messages go through the broker's codec."""
     max_skew: float = 0.001
     replay: str = ""
     """The directory of a run on real hosts, whose faults these are."""

@@ -30,6 +30,8 @@ _PROFILES = (
     ("zk08", "kip101"),
 )
 """(profile, upgraded to), the newest most often."""
+_CODEC = 0.2
+"""Share of the seeds whose messages go through the broker's codec."""
 
 
 def swarm(base: Setup, *, any_profile: bool = False) -> Setup:
@@ -41,6 +43,8 @@ def swarm(base: Setup, *, any_profile: bool = False) -> Setup:
         profile, later = Random(f"{base.seed}/swarm/profile").choice(_PROFILES)
         base = replace(base, profile=profile, upgrade_to=later)
     base = _further(base)
+    if Random(f"{base.seed}/codec").random() < _CODEC:
+        base = replace(base, codec=True)
     session_ms = draw.choice((800, 1_500, 1_500, 3_000))
     broker = {
         "heartbeat_interval_ms": session_ms // 6,

@@ -33,7 +33,7 @@ from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
 from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.run.result import Result
-from wrackline.simulator.world.errors import SimulationError
+from wrackline.simulator.world.errors import CodecError, SimulationError
 from wrackline.simulator.world.network import NetworkOptions
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 
@@ -69,6 +69,7 @@ class Run:
                 network=network,
                 max_skew=setup.max_skew,
                 wall_clock="times" in setup.load,
+                codec=setup.codec,
                 boot=False,
             ),
         )
@@ -373,6 +374,8 @@ def run(
             if not session.found:
                 part()
         session.judge()
+    except CodecError as error:
+        session.find(Violation("codec", str(error)))
     except SimulationError as error:
         session.find(Violation("simulation", str(error)))
     except Exception as bug:  # noqa: BLE001 - the one supervisor: whatever a core raises is a finding, as a crash is

@@ -9,6 +9,10 @@ class SimulationError(AssertionError):
     """The core asked for what no disk or network can do, or the schedule for what makes no sense."""
 
 
+class CodecError(SimulationError):
+    """A message says something else when it is decoded than when it was sent, or cannot be sent."""
+
+
 class DiskRefused(Exception):
     """A write failed: this effect is not carried out, nor those of its event that follow (as in the real
     shell)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappush
+from pkgutil import resolve_name
 from random import Random
 from typing import Any
 
@@ -47,6 +48,9 @@ class Execution(Transport):
 
     def __init__(self, seed: int | str, options: WorldOptions, rules: Rules | None) -> None:
         super().__init__(seed, options.network)
+        if options.codec:
+            # By name: a run without it has no use for the wire, which takes a while to import.
+            self.wire = resolve_name("wrackline.simulator.world.wire:Wire")(seed)
         self.options = options
         self.rules = rules if rules is not None else apply(profile(options.profile), options.defects)
         self._newer = (

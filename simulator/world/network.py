@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.messages.requests import FetchRequest, FetchResponse, Request, Response
@@ -36,6 +36,10 @@ class Message:
     """Unique in the run, in the order of sending."""
     duplicate: bool = False
     """A duplicate: its answer goes nowhere."""
+    incoming: Any = None
+    """A request as the broker's codec has decoded it (``wire``), in runs that have it in the loop."""
+    decoded: Response | None = None
+    """A response as it has been decoded in such a run."""
 
     @property
     def name(self) -> str:
@@ -71,6 +75,8 @@ class Slot:
     duplicate: bool = False
     done: bool = False
     response: Response | None = None
+    incoming: Any = None
+    """Of its message."""
 
 
 @dataclass(slots=True, eq=False)

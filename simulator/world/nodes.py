@@ -169,6 +169,8 @@ class WorldOptions:
     """Clocks run at rates within 1 +- this."""
     wall_clock: bool = False
     """Brokers know the time of day, so that they judge the times of records."""
+    codec: bool = False
+    """Messages go through the broker's codec, and receivers get what it has decoded (``wire``)."""
     boot: bool = True
 
 

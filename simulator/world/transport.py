@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
@@ -37,6 +37,8 @@ class Transport(Clock):
         """Ordered pairs whose messages take this much longer, in milliseconds."""
         self.holds: list[Hold] = []
         self._nodes: dict[NodeId, SimNode] = {}
+        self.wire: Any = None
+        """The broker's codec (``wire``), where messages go through it."""
         self._cut_short = False
         """Among the effects that are being carried out is a truncation that took more than it was asked
         to."""
@@ -64,6 +66,8 @@ class Transport(Clock):
         connection.asked[correlation] = effect
         self._at(self.now_ms + effect.timeout_ms / node.clock_rate, self._timed_out, connection, correlation)
         message = self._message("request", connection, effect.request, None, correlation)
+        if self.wire is not None:
+            message.incoming = self.wire.carry_request(node.id, effect.request)
         self._post(message)
         if self.network.duplicate and self._network_random.random() < self.network.duplicate:
             self._post(replace(message, number=self._numbers, duplicate=True))
@@ -152,15 +156,16 @@ class Transport(Clock):
         connection.destination_life = node.incarnation
         self._numbers = number = self._numbers + 1
         assert message.request is not None
-        slot = Slot(number, message.correlation, message.request, message.duplicate)
+        slot = Slot(
+            number, message.correlation, message.request, message.duplicate, incoming=message.incoming
+        )
+        request = message.request if message.incoming is None else message.incoming.request
         if not message.duplicate:
             connection.slots.append(slot)
         node.requests[slot.request_id] = (connection, slot)
         client = self._nodes[message.source].name
         clock_ms = self.now_ms if self.wall_clock else None
-        self._put(
-            node, ev.RequestReceived(slot.request_id, message.request, client, client, clock_ms), message
-        )
+        self._put(node, ev.RequestReceived(slot.request_id, request, client, client, clock_ms), message)
         self.steps += 1
         if not self.observers:
             return _RECEIVED
@@ -174,7 +179,8 @@ class Transport(Clock):
         if connection.asked.pop(message.correlation, None) is None:
             return None
         assert message.response is not None
-        event = ev.ResponseReceived(message.correlation, message.source, message.response)
+        response = message.response if message.decoded is None else message.decoded
+        event = ev.ResponseReceived(message.correlation, message.source, response)
         self._put(node, event, message)
         self.steps += 1
         if not self.observers:
@@ -220,9 +226,10 @@ class Transport(Clock):
         while slots and slots[0].done:
             slot = slots.popleft()
             if slot.response is not None:
-                self._post(
-                    self._message("response", connection, slot.request, slot.response, slot.correlation)
-                )
+                answer = self._message("response", connection, slot.request, slot.response, slot.correlation)
+                if slot.incoming is not None:
+                    answer.decoded = self.wire.carry_response(slot.incoming, slot.request, slot.response)
+                self._post(answer)
 
     def _timed_out(self, connection: Connection, correlation: int) -> StepRecord | None:
         send = connection.asked.get(correlation)
