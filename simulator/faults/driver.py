@@ -241,7 +241,8 @@ class FaultDriver:
         partition = self.partition(fault)
         if partition is None:
             return False
-        node = self._who(fault, wait.role, Random(0))
+        bound = self._bound.get(fault.sequence, {})
+        node = bound[wait.role] if wait.role in bound else self._who(fault, wait.role, Random(0))
         broker, known = self.world.brokers[node], self.world.image.brokers.get(node)
         replica = None if broker.core is None else broker.core.replica(partition.tp)
         match wait.word:

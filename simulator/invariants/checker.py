@@ -55,8 +55,7 @@ class Checker:
 
     def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002
         seen = self.observer.observe(step)
-        touches = 0 if seen is None else seen.touches
-        if seen is None or not touches:
+        if seen is None or not (touches := seen.touches):
             return
         key = (self.observer.profile, touches)
         checks = self._concerned.get(key)

@@ -15,7 +15,7 @@ from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.step import (
     BROKERS,
     CHANGES,
-    LOGS,
+    DELETES,
     PARTITIONS,
     REPLICAS,
     ObservedStep,
@@ -134,7 +134,7 @@ def min_isr_rule(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
             yield replica.tp, f"the high watermark moved to {replica.high_watermark} with ISR {isr}"
 
 
-@invariant("I20", "reassignment", "docs/protocol.md 2.10", CHANGES | LOGS)
+@invariant("I20", "reassignment", "docs/protocol.md 2.10", CHANGES | DELETES)
 def reassignment_rules(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
     for before, after, _ in seen.changes:
         replicas, adding, removing = set(after.replicas), set(after.adding), set(after.removing)

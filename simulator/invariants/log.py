@@ -13,7 +13,15 @@ from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
 from wrackline.simulator.invariants.invariant import Wrong, invariant
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
-from wrackline.simulator.invariants.observed.step import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, ObservedStep
+from wrackline.simulator.invariants.observed.step import (
+    ACKS,
+    APPENDS,
+    CUTS,
+    GROWN,
+    PARTITIONS,
+    REPLICAS,
+    ObservedStep,
+)
 from wrackline.simulator.world.disk_log import SimLog
 
 _end = attrgetter("end")
@@ -129,7 +137,7 @@ def watermark_bounds(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:  # 
             yield replica.tp, f"the leader's high watermark went from {was.high_watermark:,} to {at:,}"
 
 
-@invariant("I13", "one leader per epoch", "K22, KIP-101", REPLICAS | LOGS)
+@invariant("I13", "one leader per epoch", "K22, KIP-101", REPLICAS | APPENDS)
 def one_leader_per_epoch(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
     for replica, _ in seen.replicas:
         known = cluster.partitions.get(replica.tp)
@@ -233,7 +241,7 @@ def _members(
         yield image.tp, f"acks=all at {mark.base:,} with {len(leader.maximal)} in-sync replicas"
 
 
-@invariant("I19", "append-only", "K35, LeaderAppendOnly", LOGS)
+@invariant("I19", "append-only", "K35, LeaderAppendOnly", CUTS)
 def append_only(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:  # noqa: ARG001
     befores = {replica.tp: was for replica, was in seen.replicas if replica.leader is not None}
     for effect in seen.step.effects:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.model.effects import Append
 from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -18,17 +17,15 @@ from wrackline.simulator.invariants.observed.step import (
     ANSWERS,
     BROKERS,
     CHANGES,
-    LOGS,
+    METADATA_APPENDS,
     REPLICAS,
     ObservedStep,
 )
 
 
-@invariant("I06", "metadata log matching", "K02, MetadataLogMatchingProperty", LOGS)
+@invariant("I06", "metadata log matching", "K02, MetadataLogMatchingProperty", METADATA_APPENDS)
 def metadata_log_matching(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
     if cluster.broker(seen.node) is None:
-        return
-    if not any(isinstance(effect, Append) and effect.tp == METADATA for effect in seen.step.effects):
         return
     log, known = cluster.log(seen.node, METADATA), cluster.metadata
     if log is not None and (match := known.extend(seen.node, log)) < log.leo:

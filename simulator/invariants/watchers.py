@@ -13,7 +13,7 @@ Each is an observer of the world; ``found`` is what it has seen.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from typing import ClassVar
 
 from kio.schema.errors import ErrorCode
 
@@ -45,6 +45,9 @@ _NO_ANSWER = (RequestReceived, TimerFired)
 class Watcher:
     """``watched``: the partitions of the run."""
 
+    every_step: ClassVar = False
+    """Looks at every step; else only at those of brokers with effects."""
+
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         self.watched = watched
         self.found: list[Violation] = []
@@ -52,18 +55,32 @@ class Watcher:
     def __call__(self, world: World, step: StepRecord) -> None:
         raise NotImplementedError
 
-    def led(self, world: World, step: StepRecord) -> Iterator[Replica]:
-        """The watched replicas that lead on the broker of this step, where it went to its end."""
-        server = world.brokers.get(step.node)
-        if server is None or server.core is None or step.cut or not step.effects:
-            return
-        for tp in self.watched:
-            replica = server.core.replica(tp)
-            if replica is not None and replica.leader is not None and not replica.failed:
-                yield replica
-
     def find(self, step: StepRecord, oracle: str, text: str) -> None:
         self.found.append(Violation(oracle, text, step.at_ms, step.number))
+
+
+class LeaderWatcher(Watcher):
+    """A watcher of the replicas that lead where a step was."""
+
+    def __call__(self, world: World, step: StepRecord) -> None:
+        if led := self.led(world, step):
+            self.look(world, step, led)
+
+    def look(self, world: World, step: StepRecord, led: list[Replica]) -> None:
+        raise NotImplementedError
+
+    def led(self, world: World, step: StepRecord) -> list[Replica]:
+        """Returns the watched replicas that lead on the broker of this step, where it went to its end."""
+        server = world.brokers.get(step.node)
+        if server is None or server.core is None or step.cut or not step.effects:
+            return []
+        return [
+            replica
+            for tp in self.watched
+            if (replica := server.core.replica(tp)) is not None
+            and replica.leader is not None
+            and not replica.failed
+        ]
 
 
 class EndOffsets(Watcher):
@@ -109,20 +126,22 @@ class EndOffsets(Watcher):
             self.find(step, "end-offset", f"{tp} ends at {end}, says {step.node}; it was {before} at {who}")
 
 
-class Stalls(Watcher):
+class Stalls(LeaderWatcher):
     def __init__(self, watched: tuple[TopicPartition, ...], profile_name: str, upgrade_to: str = "") -> None:
         super().__init__(watched)
         self._former = profile(profile_name)
         """The right ones, whatever defects the brokers have."""
         self._later = profile(upgrade_to) if upgrade_to else self._former
 
-    def __call__(self, world: World, step: StepRecord) -> None:
-        if step.node not in world.brokers:
+    def look(self, world: World, step: StepRecord, led: list[Replica]) -> None:
+        # Nobody can know more to be committed than there is.
+        behind = [each for each in led if each.log.leo > each.high_watermark]
+        if not behind:
             return
         acting = world.brokers[step.node].acting
         bridging = world.bridges and acting is not None and acting.on_zookeeper
         right = self._later if world.is_upgraded(step.node) and not bridging else self._former
-        for replica in self.led(world, step):
+        for replica in behind:
             self._look(step, replica, right)
 
     def _look(self, step: StepRecord, replica: Replica, right: Rules) -> None:
@@ -152,20 +171,24 @@ class Stalls(Watcher):
             self.find(step, "stall", text)
 
 
-class Flaps(Watcher):
+class Flaps(LeaderWatcher):
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
         self._seen: dict[tuple[NodeId, TopicPartition], AlterPartitionItem | None] = {}
 
-    def __call__(self, world: World, step: StepRecord) -> None:
-        for replica in self.led(world, step):
-            item, before = replica.leading.proposal, self._seen.get((step.node, replica.tp))
-            if item is not before:
-                if item is not None and before is not None and isinstance(step.event, _NO_ANSWER):
-                    text = f"{step.node} proposes {item.isr}, and {before.isr} is under way"
-                    self.find(step, "flapping", f"{replica.tp}: {text}")
-                self._seen[step.node, replica.tp] = item
-                self._look(step, replica)
+    def look(self, world: World, step: StepRecord, led: list[Replica]) -> None:  # noqa: ARG002
+        for replica in led:
+            key = step.node, replica.tp
+            item, before = replica.leading.proposal, self._seen.get(key)
+            if item is before:
+                continue
+            self._seen[key] = item
+            if item is None:
+                continue
+            if before is not None and isinstance(step.event, _NO_ANSWER):
+                text = f"{step.node} proposes {item.isr}, and {before.isr} is under way"
+                self.find(step, "flapping", f"{replica.tp}: {text}")
+            self._look(step, replica)
 
     def _look(self, step: StepRecord, replica: Replica) -> None:
         """The proposal is new."""
@@ -179,6 +202,8 @@ class Flaps(Watcher):
 
 
 class Deaf(Watcher):
+    every_step: ClassVar = True
+
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
         self._next_ms = 0.0

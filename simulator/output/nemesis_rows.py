@@ -106,10 +106,11 @@ class ClusterRows:
     def __call__(self, world: World, step: StepRecord) -> None:
         if world.controllers and (step.node not in world.controllers or not step.effects):
             return
-        if world.image.metadata_offset == self._at:
+        image = world.image
+        if image.metadata_offset == self._at:
             return
-        self._at = world.image.metadata_offset
-        result = [partition for tp in self._watched if (partition := world.image.partition(tp)) is not None]
+        self._at = image.metadata_offset
+        result = [partition for tp in self._watched if (partition := image.partition(tp)) is not None]
         now = {partition.tp: (partition.leader_epoch, partition.partition_epoch) for partition in result}
         if now == self._known:
             return

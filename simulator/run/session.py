@@ -28,7 +28,7 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.upgrade import upgrade_of
 from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
-from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher
+from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
 from wrackline.simulator.output.traces import Traces
@@ -137,17 +137,30 @@ class Run:
     def _add_invariants(self) -> None:
         self._checker = checker = checker_of(self.world)
         self._watch()
-        watchers = tuple(self._watchers)
+        watchers, brokers = tuple(self._watchers), self.world.brokers
+        of_all = tuple(each for each in watchers if each.every_step)
+        of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
+        of_others = tuple(each for each in watchers if each not in (*of_all, *of_leaders))
 
         def observe(world: World, step: StepRecord) -> None:
             """One call a step for all of them."""
             checker(world, step)
-            for watcher in watchers:
+            if checker.violations:
+                self._noticed = True
+            if step.effects and step.node in brokers:
+                if led := of_leaders[0].led(world, step):
+                    for leaders in of_leaders:
+                        leaders.look(world, step, led)
+                        if leaders.found:
+                            self._noticed = True
+                for watcher in of_others:
+                    watcher(world, step)
+                    if watcher.found:
+                        self._noticed = True
+            for watcher in of_all:
                 watcher(world, step)
                 if watcher.found:
                     self._noticed = True
-            if checker.found:
-                self._noticed = True
 
         self.world.watchers.append(observe)
 

@@ -46,7 +46,10 @@ class TracedObserver(Observer):
         server = self._traced.brokers.get(node)
         return None if server is None else cast("Broker | None", server.core)
 
-    def _effects(self, seen: ObservedStep, effects: Sequence[Effect]) -> dict[TopicPartition, None]:
+    def _voter(self, node: NodeId) -> None:
+        """Traces show no voter of a quorum as it was after a step."""
+
+    def _effects(self, seen: ObservedStep, effects: Sequence[Effect]) -> dict[TopicPartition, bool]:
         touched = super()._effects(seen, effects)
         for effect in effects:
             if isinstance(effect, Trace) and effect.kind == "ack" and effect.fields["error"] == "none":

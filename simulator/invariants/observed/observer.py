@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 
+from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.effects import (
     Append,
@@ -34,16 +35,42 @@ from wrackline.broker.model.effects import (
     WriteSnapshot,
 )
 from wrackline.broker.model.events import Boot, RequestReceived
+from wrackline.broker.model.messages.controller import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+)
+from wrackline.broker.model.messages.quorum import VoteRequest
 from wrackline.broker.model.messages.requests import ProduceRequest, ProduceResponse, Request
 from wrackline.broker.model.types import EVERY_WRITE, METADATA, NodeId, TopicPartition
 from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
 from wrackline.simulator.invariants.observed.registrations import Registrations
-from wrackline.simulator.invariants.observed.step import Before, ObservedStep
+from wrackline.simulator.invariants.observed.step import (
+    APPENDS,
+    CUTS,
+    DELETES,
+    METADATA_APPENDS,
+    Before,
+    ObservedStep,
+)
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
 
 _UNSEEN = frozenset({SetTimer, CancelTimer, Send, Flush, WriteEpochs})
 """Effects that change nothing that is looked at here; the most frequent ones."""
+ASKED = frozenset(
+    {
+        ProduceRequest,
+        AlterPartitionRequest,
+        BrokerHeartbeatRequest,
+        AllocateProducerIdsRequest,
+        VoteRequest,
+    }
+)
+"""Requests whose answers an invariant looks at."""
+_NOTES = frozenset({"follower", "fetch_rx", "ack", "flush"})
+"""Kinds of lines of a trace that tell of a replica without a change of it, unless ``Before`` is another."""
+_LOG_FLAGS = {Append: APPENDS, Truncate: CUTS, ResetLog: CUTS, DeleteLog: DELETES}
 _SILENT = frozenset({"receive", "closed", "refused"})
 """Kinds of steps in which no core does anything."""
 
@@ -55,6 +82,8 @@ class Observer(Registrations):
         super().__init__(world, profile)
         self._requests: dict[tuple[NodeId, int], tuple[Request, int]] = {}
         self._names: dict[str, TopicPartition] = {}
+        self._voters: dict[NodeId, tuple[object, ...]] = {}
+        """What each controller was as a voter after its last step."""
 
     # --- one step -------------------------------------------------------------------------------------------
 
@@ -64,35 +93,79 @@ class Observer(Registrations):
         if kind in _SILENT:
             return None
         node = step.node
-        if type(event) is RequestReceived:
+        if type(event) is RequestReceived and type(event.request) in ASKED:
             self._requests[node, event.request_id] = (event.request, self.metadata_offset)
         changed = step.cut or kind in ("down", "fault")
         controls = node in self.world.controllers
-        if not effects and not changed and kind != "boot" and not controls:
+        voter = self._changed_voter(node) if controls and effects else None
+        if not (changed or kind == "boot" or voter is not None or self._concern(node, effects)) and not (
+            controls and self._commits(node)
+        ):
             return None
-        seen = ObservedStep(step)
+        seen = ObservedStep(step, voter=voter, quorum=voter is not None)
         touched = self._effects(seen, effects)
         if isinstance(event, Boot):
             self._booted(node, event)
             seen.snapshots = bool(event.snapshots)
-            touched.update(dict.fromkeys(tp for tp in event.logs if tp != METADATA))
+            touched.update({tp: True for tp in event.logs if tp != METADATA})
         if changed:
             self._disk_changed(node)
             seen.disks = True
             if kind == "fault" and step.note in ("wipe", "stale restore"):
                 self.replaced.add(node)
         if controls:
-            seen.quorum = bool(effects)
-            if seen.quorum and not self.replaced.intersection(self.world.controllers):
-                seen.voter = self.controller(node)
+            voted = any(type(request) is VoteRequest for request, *_ in seen.answers)
+            if voter is None and (voted or seen.logs & CUTS):
+                seen.voter = self._voter(node)
+                seen.quorum = seen.voter is not None
             self._follow_metadata(seen)
         elif touched:
             broker = self.broker(node)
-            for tp in touched:
+            for tp, changes in touched.items():
                 replica = None if broker is None else broker.replica(tp)
                 if replica is not None:
-                    self._touched(seen, replica)
+                    self._touched(seen, replica, changes)
         return seen
+
+    def _concern(self, node: NodeId, effects: Sequence[Effect]) -> bool:
+        """Tells whether anything of these effects is looked at here."""
+        requests = self._requests
+        for effect in effects:
+            kind = type(effect)
+            if kind not in _UNSEEN and (kind is not Reply or (node, effect.request_id) in requests):  # type: ignore[union-attr]
+                return True
+        return False
+
+    def _commits(self, node: NodeId) -> bool:
+        """Tells whether the controller knows of more committed metadata than was looked at."""
+        controller = self.controller(node)
+        return controller is not None and controller.committed.metadata_offset > self.metadata_offset
+
+    def _voter(self, node: NodeId) -> Controller | None:
+        """The controller, where anything can be said of its quorum."""
+        return None if self.replaced.intersection(self.world.controllers) else self.controller(node)
+
+    def _changed_voter(self, node: NodeId) -> Controller | None:
+        """The controller, where it is another voter than after its last step: all that invariants of the
+        quorum look at, but the effects and answers of a step."""
+        voter = self._voter(node)
+        if voter is None:
+            return None
+        raft, metadata = voter.raft, self.metadata
+        now = (
+            voter,
+            raft.role,
+            raft.state,
+            raft.leadership is None,
+            raft.log.high_watermark,
+            raft.log.leo,
+            metadata.committed_end,
+            metadata.match.get(node, 0),
+        )
+        if now == self._voters.get(node):
+            return None
+        self._voters[node] = now
+        return voter
 
     def _disk_changed(self, node: NodeId) -> None:
         """A power cut, wipe or restore of a node whose process is gone."""
@@ -128,9 +201,10 @@ class Observer(Registrations):
 
     # --- effects --------------------------------------------------------------------------------------------
 
-    def _effects(self, seen: ObservedStep, effects: Sequence[Effect]) -> dict[TopicPartition, None]:
+    def _effects(self, seen: ObservedStep, effects: Sequence[Effect]) -> dict[TopicPartition, bool]:
+        """Returns the partitions that the effects tell of, and of each whether it is surely not as before."""
         node = seen.node
-        touched: dict[TopicPartition, None] = {}
+        touched: dict[TopicPartition, bool] = {}
         for effect in effects:
             kind = type(effect)
             if kind in _UNSEEN:
@@ -139,15 +213,18 @@ class Observer(Registrations):
                 case Trace():
                     name = effect.fields.get("tp")
                     if name is not None:
-                        tp = self._names.get(name)
-                        touched[tp if tp is not None else self._named(name)] = None
+                        tp = self._names.get(name) or self._named(name)
+                        touched[tp] = touched.get(tp, False) or effect.kind not in _NOTES
                 case Append() | CreateLog() | DeleteLog() | Truncate() | ResetLog():
-                    seen.logs = True
                     self._log_changed(node, effect)
+                    flag = _LOG_FLAGS.get(kind, 0)
                     if effect.tp != METADATA:
-                        touched[effect.tp] = None
-                    elif isinstance(effect, ResetLog):
+                        touched[effect.tp] = True
+                    elif kind is ResetLog:
                         seen.snapshots = True
+                    elif kind is Append:
+                        flag = METADATA_APPENDS if node in self.world.brokers else 0
+                    seen.logs |= flag
                 case WriteSnapshot() | DeleteSnapshot():
                     seen.snapshots = True
                 case MoveLogStart():
@@ -183,7 +260,7 @@ class Observer(Registrations):
 
     def _replied(self, seen: ObservedStep, reply: Reply) -> None:
         request, received = self._requests.pop((seen.node, reply.request_id), (None, -1))
-        if request is not None:
+        if request is not None and type(request) is not ProduceRequest:
             seen.answers.append((request, reply.response, received))
         if not isinstance(request, ProduceRequest) or not isinstance(reply.response, ProduceResponse):
             return
@@ -207,13 +284,14 @@ class Observer(Registrations):
 
     # --- replicas -------------------------------------------------------------------------------------------
 
-    def _touched(self, seen: ObservedStep, replica: Replica) -> None:
+    def _touched(self, seen: ObservedStep, replica: Replica, changes: bool) -> None:
+        """``changes``: it is surely not as before; else that is to be looked at."""
         node, tp, leader = seen.node, replica.tp, replica.leader
         key = (node, tp)
         was = self.before.get(key)
         known, log = self.partitions.get(tp), self.log(node, tp)
         every_write = replica.ctx.config.flush_mode is EVERY_WRITE
-        self.before[key] = Before(
+        now = Before(
             replica.ctx.incarnation,
             replica.topic_id,
             leader is not None,
@@ -224,11 +302,17 @@ class Observer(Registrations):
             replica.log.leo,
             replica.log.flushed if every_write else replica.log.leo,
         )
-        seen.replicas.append((replica, was))
+        changes = changes or now != was
+        if changes:
+            self.before[key] = now
+            seen.replicas.append((replica, was))
         if known is None or log is None or known.topic_id != replica.topic_id:
             return
         if leader is not None and replica.leader_epoch >= known.lost_epoch:
+            grown = len(seen.grown)
             self._led(seen, known, replica, was, log)
+            if len(seen.grown) > grown and not changes:
+                seen.replicas.append((replica, was))
         if known.match.get(node, 0) < known.committed_end:
             known.extend(node, log)
         if known.match.get(node, 0) >= log.leo:

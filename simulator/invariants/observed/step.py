@@ -14,8 +14,8 @@ from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
 from wrackline.simulator.world.nodes import StepRecord
 
-REPLICAS, CHANGES, BROKERS, ANSWERS, LOGS, DISKS, QUORUM, COMMITTED, GROWN, ACKS = (1 << n for n in range(10))
-SNAPSHOTS = 1 << 10
+REPLICAS, CHANGES, BROKERS, ANSWERS, DISKS, QUORUM, COMMITTED, GROWN, ACKS = (1 << n for n in range(9))
+SNAPSHOTS, METADATA_APPENDS, APPENDS, CUTS, DELETES = (1 << n for n in range(9, 14))
 """What a step can touch: each invariant says which of it concerns it, and is left alone by all other
 steps."""
 PARTITIONS = DISKS | BROKERS | CHANGES | REPLICAS
@@ -60,16 +60,18 @@ class ObservedStep:
     acks: list[tuple[TopicPartition, int, Mark | None, int]] = field(default_factory=list)
     """(partition, acks, what the leader's log has there, base offset) of each success sent."""
     answers: list[tuple[Request, Response, int]] = field(default_factory=list)
-    """(request, response, committed end of metadata when the request was received) of each reply."""
-    logs: bool = False
-    """Some log of this node was written to, cut, created or deleted."""
+    """(request, response, committed end of metadata when the request was received) of each reply to what
+    ``observer.ASKED`` names, but to a ProduceRequest."""
+    logs: int = 0
+    """The flags of what was done to logs of this node: METADATA_APPENDS (at a broker), APPENDS, CUTS,
+    DELETES."""
     quorum: bool = False
-    """A controller handled an event with some effect."""
+    """The voter of this step is not as it was after its last one, has cut its log or answered to a vote."""
     disks: bool = False
     """A disk was changed from outside."""
     voter: Controller | None = None
-    """The controller of this step, where anything can be said of its quorum: nothing can when a voter has
-    lost its disk or got an old one back."""
+    """The controller of this step, if ``quorum``, where anything can be said of its quorum: nothing can when a
+    voter has lost its disk or got an old one back."""
     committed: bool = False
     """More metadata is committed than before."""
     snapshots: bool = False
@@ -85,7 +87,7 @@ class ObservedStep:
     @property
     def touches(self) -> int:
         """Flags that say what there is to look at; 0 when there is nothing."""
-        result = QUORUM if self.quorum else 0
+        result = self.logs | (QUORUM if self.quorum else 0)
         if self.replicas:
             result |= REPLICAS | (GROWN if self.grown else 0)
         if self.changes:
@@ -96,8 +98,6 @@ class ObservedStep:
             result |= ANSWERS
         if self.acks:
             result |= ACKS
-        if self.logs:
-            result |= LOGS
         if self.disks:
             result |= DISKS
         if self.committed:
