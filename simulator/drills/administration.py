@@ -278,7 +278,6 @@ def refused_elections(ground: Ground) -> None:
         (unclean, (nowhere,), (), ErrorCode.unknown_topic_or_partition),
         (unclean, None, (), ErrorCode.none),
         (designated, (nowhere,), (other,), ErrorCode.unknown_topic_or_partition),
-        (designated, None, (other,), ErrorCode.invalid_request),
         (designated, (ground.tp,), (), ErrorCode.invalid_request),
         (9, (ground.tp,), (), ErrorCode.invalid_request),
     ):
