@@ -113,8 +113,8 @@ def _here(one: Happened, stage: Stage, models: Mapping[str, Any]) -> Iterator[di
     elif one.fault in _SAME:
         yield _SAME[one.fault] | (target if one.fault != "elect" else {})
     elif one.targets and (model := models.get(one.fault)) is not None and issubclass(model, FaultSpec):
-        known = model.model_fields.keys()
-        settings = {key: value for key, value in how.items() if key in known and value is not None}
+        fields = model.model_fields.keys()
+        settings = {key: value for key, value in how.items() if key in fields and value is not None}
         yield {"fault": one.fault, **target, **_written(one.fault, settings, how)}
 
 

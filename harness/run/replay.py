@@ -66,15 +66,15 @@ def _in_virtual_time(
     schedule: list[dict[str, Any]], hosts: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Returns the faults that virtual time has, and a line for each of the others."""
-    there, left_out = [], []
+    there, lacking = [], []
     for one in schedule:
         fault = {key: value for key, value in one.items() if key not in ("at_s", "duration_s")}
         why = cannot(FAULT.validate_python(fault), hosts)
         if why is None:
             there.append(one)
         else:
-            left_out.append(f"{one['fault']} at {one['at_s']:g} s: {why}")
-    return there, left_out
+            lacking.append(f"{one['fault']} at {one['at_s']:g} s: {why}")
+    return there, lacking
 
 
 def _stage(fleet: Mapping[str, Any]) -> Stage:

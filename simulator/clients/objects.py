@@ -89,7 +89,7 @@ class _Marking(Producer):
         else:
             self._marked(offset)
 
-    def _found(self, record: Record | None, end: int | None = None) -> None:
+    def _answer(self, record: Record | None, end: int | None = None) -> None:
         """Answers with the record, None: there is none for certain. ``end``: what this rests on."""
         records = () if record is None else (record,)
         self._over(Type.OK, records=records, high_watermark=end)
@@ -131,8 +131,8 @@ class _Marking(Producer):
             again()
             return
         part = FetchPartition(TopicPartition(self.topic, self._partition), position, 10_000)
-        wait_ms, left_ms = self.reading.wait_ms, int(self._ends_ms - self.now_ms)
-        self._send(leader, FetchRequest(wait_ms, 1, 20_000, (part,)), answered, left_ms + wait_ms)
+        wait_ms, rest_ms = self.reading.wait_ms, int(self._ends_ms - self.now_ms)
+        self._send(leader, FetchRequest(wait_ms, 1, 20_000, (part,)), answered, rest_ms + wait_ms)
 
 
 class RegisterReader(_Marking):
@@ -176,7 +176,7 @@ class RegisterReader(_Marking):
         """Looks at so many records before an offset."""
         self._upto, self._window, self._last = upto, window, None
         if upto <= 0:
-            self._found(None, self._end)
+            self._answer(None, self._end)
         else:
             self._read_on(max(0, upto - window))
 
@@ -186,7 +186,7 @@ class RegisterReader(_Marking):
         elif self._last is None:
             self._look(max(0, self._upto - self._window), self._window * _WIDER)
         else:
-            self._found(self._last, self._end)
+            self._answer(self._last, self._end)
 
     def _looked(self, position: int, records: list[Record]) -> None:
         for record in records:
@@ -241,7 +241,7 @@ class Dequeuer(_Marking):
 
     def _take(self) -> None:
         if self._is_empty:
-            self._found(None)
+            self._answer(None)
         else:
             self._fetch(self._head.offset, self._fetched)
 
@@ -249,7 +249,7 @@ class Dequeuer(_Marking):
         for record in records:
             self._head.offset = record.offset + 1
             if not is_marker(record.value):
-                self._found(record)
+                self._answer(record)
                 return
             if self._is_empty:
                 break

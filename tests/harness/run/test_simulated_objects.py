@@ -163,7 +163,7 @@ def test_a_scene_is_replayed_both_ways(canary: Path, tmp_path: Path) -> None:
     assert first == second
 
 
-def test_what_virtual_time_has_not_is_left_out_of_a_replay(tmp_path: Path) -> None:
+def test_a_replay_omits_what_virtual_time_has_not(tmp_path: Path) -> None:
     made = run(suite(REPOSITORY / "suites/defects/oor-to-start.yaml"), Options(tmp_path)).run_dir
     again = replay_of(made)
     assert again.faults == 3
