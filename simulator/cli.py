@@ -318,10 +318,10 @@ def _setup(options: Mapping[str, Any]) -> Setup:
 def _replaying(setup: Setup, run_dir: Path) -> Setup:
     """Raises WrongCall."""
     try:
-        same, left_out = as_recorded(setup, run_dir)
+        same, omissions = as_recorded(setup, run_dir)
     except HistoryError as error:
         raise WrongCall(str(error)) from error
-    for line in left_out:
+    for line in omissions:
         click.echo(f"left out: {line}", err=True)
     return same
 

@@ -29,12 +29,26 @@ from wrackline.broker.model.messages.admin import (
 )
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.metadata.features import METADATA_VERSION, NAMES
-from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 
 _TOPIC = "administration"
 _STRANGER: NodeId = 77
 """No broker has this id."""
+_BOUNDS = (
+    ("retention.ms", "-2", "-1"),
+    ("retention.bytes", "-2", "-1"),
+    ("min.insync.replicas", "0", "1"),
+    ("flush.messages", "0", "1"),
+    ("flush.ms", "-1", "0"),
+    ("segment.bytes", "1023", "1024"),
+    ("segment.bytes", str(2**31), str(2**31 - 1)),
+    ("segment.ms", "0", "1"),
+    ("max.message.bytes", "-1", "0"),
+    ("cleanup.policy", "compact", "delete"),
+    ("unclean.leader.election.enable", "yes", "false"),
+)
+"""Setting of a topic, a value that is refused, and the nearest that is not."""
 ADMINISTRATION: list[Drill] = []
 
 
@@ -91,6 +105,9 @@ def growth_of_a_topic(ground: Ground) -> None:
         (NewTopic(_TOPIC, 1, 1, configs={"nothing.such": "1"}), ErrorCode.invalid_config),
         (NewTopic(_TOPIC, 1, 1, configs={"min.insync.replicas": "0"}), ErrorCode.invalid_config),
         (NewTopic(_TOPIC, 1, 0), ErrorCode.invalid_replication_factor),
+        (NewTopic("..", 1, 1), ErrorCode.invalid_topic_exception),
+        (NewTopic("x" * 250, 1, 1), ErrorCode.invalid_topic_exception),
+        (NewTopic(METADATA.topic, 1, 1), ErrorCode.invalid_topic_exception),
     ):
         ground.expect(f"the answer to {case}", _create(ground, case), error)
     topic = NewTopic(_TOPIC, assignments=placement)

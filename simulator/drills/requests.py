@@ -18,6 +18,7 @@ from wrackline.broker.model.messages.admin import (
     Resource,
 )
 from wrackline.broker.model.messages.controller import (
+    AllocateProducerIdsRequest,
     AlterPartitionItem,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
@@ -65,9 +66,15 @@ def late_proposals(ground: Ground) -> None:
     if active is None or len(image.isr) < 2:
         return
     epochs = {node: world.image.brokers[node].epoch for node in world.brokers}
-    isr = tuple((node, epochs[node]) for node in image.isr if node != image.isr[-1] or node == image.leader)
+    isr = ((image.leader, epochs[image.leader]),)
 
-    def proposed(sender: NodeId, broker_epoch: int, leader_epoch: int, partition_epoch: int) -> ErrorCode:
+    def proposed(
+        sender: NodeId,
+        broker_epoch: int,
+        leader_epoch: int,
+        partition_epoch: int,
+        isr: tuple[tuple[NodeId, int], ...] = isr,
+    ) -> ErrorCode:
         item = AlterPartitionItem(ground.tp, image.topic_id, leader_epoch, partition_epoch, isr)
         answer = ground.ask(active.id, AlterPartitionRequest(sender, broker_epoch, (item,)))
         error: ErrorCode = answer.error
@@ -81,6 +88,10 @@ def late_proposals(ground: Ground) -> None:
         ("an old broker epoch", (leader, epochs[leader] - 1, epoch, partition_epoch)),
         ("a broker that does not lead", (other, epochs[other], epoch, partition_epoch)),
         ("a partition epoch of the future", (leader, epochs[leader], epoch, partition_epoch + 5)),
+        (
+            "a member's former life",
+            (leader, epochs[leader], epoch, partition_epoch, (isr[0], (other, epochs[other] - 1))),
+        ),
     )
     for what, case in cases:
         if proposed(*case) is ErrorCode.none:
@@ -90,7 +101,7 @@ def late_proposals(ground: Ground) -> None:
 
 @_short
 def late_heartbeats(ground: Ground) -> None:
-    """A heartbeat of a former life is refused, and keeps nobody's session."""
+    """A heartbeat of a former life is refused, and keeps nobody's session; so are its other requests."""
     active = ground.world.active_controller()
     node = ground.draw.choice(sorted(ground.world.brokers))
     if active is None:
@@ -100,6 +111,8 @@ def late_heartbeats(ground: Ground) -> None:
     ground.expect(
         "the answer to a late heartbeat", ground.ask(active.id, beat).error, ErrorCode.stale_broker_epoch
     )
+    ids = ground.ask(active.id, AllocateProducerIdsRequest(node, epoch - 1))
+    ground.expect("the answer to a late request for ids", ids.error, ErrorCode.stale_broker_epoch)
     ground.rest(50)
     known = ground.world.image.brokers[node]
     ground.expect(

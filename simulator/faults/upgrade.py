@@ -97,8 +97,8 @@ class RollingUpgrade:
     def _ask(self, answered: Callable[[bool], None]) -> None:
         """Asks for the level of the later profile."""
         update = FeatureUpdate(METADATA_VERSION, WITH_ELR)
-        asked = self._draw.choice(sorted(self._world.brokers))
-        call = self._world.ask(asked, UpdateFeaturesRequest((update,), _TIMEOUT_MS), _TIMEOUT_MS)
+        broker = self._draw.choice(sorted(self._world.brokers))
+        call = self._world.ask(broker, UpdateFeaturesRequest((update,), _TIMEOUT_MS), _TIMEOUT_MS)
 
         def look() -> None:
             if not call.done:
