@@ -5,8 +5,9 @@
 CPU time of the process is what is divided by, and the best of the repeats counts. On a busy machine CPU
 seconds are worth less; ``--against`` (another checkout) runs both states in turns, each run in a process of
 its own, and prints how many times faster this one is. ``checked`` runs have every invariant looked at after
-every step. A producer writes one or two records at a time, a tenth of a second apart on average, when the
-last write has ended.
+every step. The runs of the swarm have the profile, cluster, length and clients that their seeds draw. In
+the other loads a producer writes one or two records at a time, a tenth of a second apart on average, when
+the last write has ended.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from statistics import median
 
 from wrackline.history.model import Type
 from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,17 +42,32 @@ LOADS = {
     "2 producers ... and faults": Setup(seed=2, invariants=False),
     "2 producers ... and faults, checked": Setup(seed=2),
 }
+SWARM = "swarm of 12 seeds, checked"
 
 
-def measure(setup: Setup) -> dict[str, float]:
+def setups_of(seconds: float, controllers: int) -> dict[str, tuple[Setup, ...]]:
+    """Returns the runs of each load."""
+    alone = {
+        name: (replace(setup, seconds=seconds, controllers=controllers),) for name, setup in LOADS.items()
+    }
+    return {**alone, SWARM: tuple(swarm(Setup(seed), any_profile=True) for seed in range(1, 13))}
+
+
+def measure(setups: tuple[Setup, ...]) -> dict[str, float]:
     """CPU seconds and what was done in them. Raises SystemExit when a run is not clean."""
     began = time.process_time()
-    result = run(setup)
+    results = [run(setup) for setup in setups]
     took = time.process_time() - began
-    if result.violation is not None:
-        raise SystemExit(f"{setup.command()}: {result.violation}")
-    acked = sum(len(e.records) for e in result.events if e.f == "send" and e.type is Type.OK)
-    return {"cpu_s": took, "steps": result.steps, "simulated_s": result.simulated_s, "acked": acked}
+    for result in results:
+        if result.violation is not None:
+            raise SystemExit(f"{result.setup.command()}: {result.violation}")
+    events = [event for result in results for event in result.events]
+    return {
+        "cpu_s": took,
+        "steps": sum(result.steps for result in results),
+        "simulated_s": sum(result.simulated_s for result in results),
+        "acked": sum(len(e.records) for e in events if e.f == "send" and e.type is Type.OK),
+    }
 
 
 def in_process_of(checkout: Path, arguments: list[str]) -> dict[str, float]:
@@ -77,21 +94,22 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     said = parser.parse_args()
     setups = {
-        name: replace(setup, seconds=said.seconds, controllers=said.controllers)
-        for name, setup in LOADS.items()
+        name: runs
+        for name, runs in setups_of(said.seconds, said.controllers).items()
         if name.startswith(said.only or "")
     }
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)  # as ``wrackline simulate --search`` does it, in both states
     if said.one:
-        run(replace(setups[said.one], seconds=1.0))  # what is imported and compiled on the way is not counted
+        for setup in setups[said.one]:  # what is imported and compiled on the way is not counted
+            run(replace(setup, seconds=1.0, drills=False))
         print(json.dumps(measure(setups[said.one])))
         return
     head = (
         f"{'load':<36} {'simulated s / s':>15} {'records/s':>10} {'steps / simulated s':>20} {'us/step':>8}"
     )
     print(head + (f" {'before':>8} {'times faster':>13}" if said.against else ""))
-    for name, setup in setups.items():
+    for name, runs in setups.items():
         here, there = [], []
         for _ in range(said.repeat):
             if said.against:
@@ -99,7 +117,7 @@ def main() -> None:
                 there.append(in_process_of(said.against, same))
                 here.append(in_process_of(ROOT, same))
             else:
-                here.append(measure(setup))
+                here.append(measure(runs))
         best = min(here, key=lambda one: one["cpu_s"])
         simulated, took = best["simulated_s"], best["cpu_s"]
         line = (

@@ -238,12 +238,13 @@ class FaultDriver:
 
     def _holds(self, fault: Fault, wait: Wait) -> bool:
         """Has it come to pass?"""
-        partition = self.partition(fault)
+        image = self.world.image
+        partition = image.partition(TopicPartition(self.topic, fault.partition))
         if partition is None:
             return False
         bound = self._bound.get(fault.sequence, {})
         node = bound[wait.role] if wait.role in bound else self._who(fault, wait.role, Random(0))
-        broker, known = self.world.brokers[node], self.world.image.brokers.get(node)
+        broker, known = self.world.brokers[node], image.brokers.get(node)
         replica = None if broker.core is None else broker.core.replica(partition.tp)
         match wait.word:
             case "out":

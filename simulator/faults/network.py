@@ -147,7 +147,7 @@ def _lag(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
         node = draw.choice(followers)
 
     def its_fetches(message: Message) -> bool:
-        return message.name == "FetchRequest" and message.source == node
+        return message.source == node and message.name == "FetchRequest"
 
     return _hold(driver, its_fetches, "FetchRequest", node, sent=True)
 

@@ -112,6 +112,9 @@ def nothing_lost_globally(cluster: ObservedCluster, seen: ObservedStep) -> Wrong
     for image, known in cluster.concerned(seen):
         if not known.acked or cluster.excused(image):
             continue
+        end = known.acked_end
+        if any(known.match.get(n, 0) >= end and cluster.log(n, image.tp) is not None for n in image.replicas):
+            continue
         logs = [(node, cluster.log(node, image.tp)) for node in image.replicas]
         held = max((known.match.get(node, 0) for node, log in logs if log is not None), default=0)
         # Whoever holds most misses nothing below that. A run that has lost records asks at each step.

@@ -51,6 +51,8 @@ class Watcher:
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         self.watched = watched
         self.found: list[Violation] = []
+        self.next_ms = 0.0
+        """It has nothing to look at before."""
 
     def __call__(self, world: World, step: StepRecord) -> None:
         raise NotImplementedError
@@ -206,7 +208,6 @@ class Deaf(Watcher):
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
-        self._next_ms = 0.0
         self._committed: deque[tuple[float, int]] = deque()
         """(when, end of the committed metadata)"""
         self._clear_since: dict[NodeId, float] = {}
@@ -214,10 +215,10 @@ class Deaf(Watcher):
         self._controllers: tuple[tuple[NodeId, int], ...] = ()
 
     def __call__(self, world: World, step: StepRecord) -> None:
-        if world.now_ms < self._next_ms:
+        if world.now_ms < self.next_ms:
             return
         now = world.now_ms
-        self._next_ms = now + _LOOK_EVERY_MS
+        self.next_ms = now + _LOOK_EVERY_MS
         image = world.image
         self._committed.append((now, image.metadata_offset))
         while len(self._committed) > 1 and self._committed[1][0] <= now - _LATE_MS:

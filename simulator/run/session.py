@@ -158,9 +158,10 @@ class Run:
                     if watcher.found:
                         self._noticed = True
             for watcher in of_all:
-                watcher(world, step)
-                if watcher.found:
-                    self._noticed = True
+                if world.now_ms >= watcher.next_ms:
+                    watcher(world, step)
+                    if watcher.found:
+                        self._noticed = True
 
         self.world.watchers.append(observe)
 

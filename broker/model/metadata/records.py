@@ -160,15 +160,17 @@ MetadataRecord = (
 )
 
 _KINDS: dict[str, type[MetadataRecord]] = {kind.__name__: kind for kind in get_args(MetadataRecord)}
+_NAMES = {kind: tuple(each.name for each in dataclass_fields(kind)) for kind in _KINDS.values()}
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 _UUID_FIELDS = {"incarnation_id", "topic_id"}
 
 
 def encode(record: MetadataRecord) -> bytes:
     fields = {}
-    for item in dataclass_fields(record):
-        value = getattr(record, item.name)
-        fields[item.name] = str(value) if isinstance(value, UUID) else value
-    return json.dumps({"type": type(record).__name__, **fields}, separators=(",", ":")).encode()
+    for name in _NAMES[type(record)]:
+        value = getattr(record, name)
+        fields[name] = str(value) if isinstance(value, UUID) else value
+    return _to_json({"type": type(record).__name__, **fields}).encode()
 
 
 @lru_cache(maxsize=1_024)

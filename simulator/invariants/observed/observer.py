@@ -73,6 +73,8 @@ _NOTES = frozenset({"follower", "fetch_rx", "ack", "flush"})
 _LOG_FLAGS = {Append: APPENDS, Truncate: CUTS, ResetLog: CUTS, DeleteLog: DELETES}
 _SILENT = frozenset({"receive", "closed", "refused"})
 """Kinds of steps in which no core does anything."""
+_DISK_FAULTS = frozenset({"wipe", "stale restore"})
+"""Notes of the faults that put another disk under a node; the others leave every disk as it is."""
 
 
 class Observer(Registrations):
@@ -95,7 +97,8 @@ class Observer(Registrations):
         node = step.node
         if type(event) is RequestReceived and type(event.request) in ASKED:
             self._requests[node, event.request_id] = (event.request, self.metadata_offset)
-        changed = step.cut or kind in ("down", "fault")
+        replaced = kind == "fault" and step.note in _DISK_FAULTS
+        changed = step.cut or kind == "down" or replaced
         controls = node in self.world.controllers
         voter = self._changed_voter(node) if controls and effects else None
         if not (changed or kind == "boot" or voter is not None or self._concern(node, effects)) and not (
@@ -111,7 +114,7 @@ class Observer(Registrations):
         if changed:
             self._disk_changed(node)
             seen.disks = True
-            if kind == "fault" and step.note in ("wipe", "stale restore"):
+            if replaced:
                 self.replaced.add(node)
         if controls:
             voted = any(type(request) is VoteRequest for request, *_ in seen.answers)

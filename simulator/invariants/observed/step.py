@@ -70,8 +70,8 @@ class ObservedStep:
     disks: bool = False
     """A disk was changed from outside."""
     voter: Controller | None = None
-    """The controller of this step, if ``quorum``, where anything can be said of its quorum: nothing can when
-    a voter has lost its disk or got an old one back."""
+    """With ``quorum``, the controller of this step. Nothing can be said of a quorum one of whose voters has
+    lost its disk or got an old one back."""
     committed: bool = False
     """More metadata is committed than before."""
     snapshots: bool = False
