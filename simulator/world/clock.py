@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from wrackline.broker.model.types import NodeId
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.nodes import StepKind, StepRecord
 
@@ -16,6 +17,7 @@ StepObserver = Callable[[Any, StepRecord], None]
 _LIVELOCK_STEPS = 5_000
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
     """The part of a World that lets time go on. ``now_ms`` are virtual milliseconds since the start."""
 

@@ -12,6 +12,7 @@ from wrackline.broker.core.zookeeper_door import zookeeper_broker, zookeeper_mig
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.world.disk import Disk
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.execution import Execution
@@ -28,6 +29,7 @@ from wrackline.simulator.world.nodes import (
 )
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Processes(Execution):
     """The part of a World that begins and ends the lives of its servers."""
 

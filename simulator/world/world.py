@@ -36,6 +36,7 @@ from wrackline.broker.model.messages.metadata import CreateTopicsRequest, Create
 from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.broker.rules.profile import Rules
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.nodes import (
@@ -80,6 +81,7 @@ _WATCHES_MS = 20.0
 _CREATE_AGAIN = (ErrorCode.request_timed_out, ErrorCode.invalid_replication_factor)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class World(Processes):
     def __init__(
         self, seed: int | str = 0, options: WorldOptions | None = None, *, rules: Rules | None = None

@@ -36,6 +36,7 @@ from wrackline.broker.model.effects import (
 from wrackline.broker.model.events import Boot, RequestReceived
 from wrackline.broker.model.messages.requests import ProduceRequest, ProduceResponse, Request
 from wrackline.broker.model.types import EVERY_WRITE, METADATA, NodeId, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
 from wrackline.simulator.invariants.observed.registrations import Registrations
 from wrackline.simulator.invariants.observed.step import Before, ObservedStep
@@ -48,6 +49,7 @@ _SILENT = frozenset({"receive", "closed", "refused"})
 """Kinds of steps in which no core does anything."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Observer(Registrations):
     """``observe`` after every step, in order."""
 
