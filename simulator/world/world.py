@@ -38,6 +38,7 @@ from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
 from wrackline.broker.model.values import mypyc_attr
 from wrackline.broker.rules.profile import Rules
+from wrackline.simulator.world.clock import WITHIN_MS
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.nodes import (
     FIRST_CLIENT,
@@ -214,7 +215,7 @@ class World(Processes):
         )
         error = "no answer"
         for _ in range(_CREATE_TRIES):
-            self.until(self.all_unfenced, what="every broker unfenced")
+            self.until(self.all_unfenced, WITHIN_MS, "every broker unfenced")
             call = self.ask(next(iter(self.brokers)), CreateTopicsRequest((topic,), 10_000))
             self.until(lambda call=call: call.done, 31_000, f"an answer about topic {name}")  # type: ignore[misc]
             answer = call.response
@@ -229,7 +230,7 @@ class World(Processes):
                 self.run(_WATCHES_MS)  # the broker has yet to hear of the others
         else:
             raise SimulationError(f"topic {name} was not created: {error}")
-        self.until(lambda: self._everywhere(name, partitions), what=f"topic {name} on its replicas")
+        self.until(lambda: self._everywhere(name, partitions), WITHIN_MS, f"topic {name} on its replicas")
 
     def _everywhere(self, name: str, partitions: int) -> bool:
         for number in range(partitions):
