@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from types import ModuleType
 
 
@@ -34,3 +35,9 @@ class _KioWithoutHypothesis(MetaPathFinder):
 
 
 sys.meta_path.insert(0, _KioWithoutHypothesis())
+
+_EXTENSIONS = Path(__file__).with_name("extensions")
+if _EXTENSIONS.is_dir():  # in a wheel that was compiled
+    from wrackline.compiled import install
+
+    install(_EXTENSIONS)

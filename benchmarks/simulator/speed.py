@@ -1,13 +1,14 @@
 """Simulated seconds per second of one core: three brokers and three controllers, from idle to faults.
 
     python benchmarks/simulator/speed.py [--controllers N] [--seconds S] [--repeat N] [--against DIR]
+        [--package DIR]
 
 CPU time of the process is what is divided by, and the best of the repeats counts. On a busy machine CPU
 seconds are worth less; ``--against`` (another checkout) runs both states in turns, each run in a process of
-its own, and prints how many times faster this one is. ``checked`` runs have every invariant looked at after
-every step. The runs of the swarm have the profile, cluster, length and clients that their seeds draw. In
-the other loads a producer writes one or two records at a time, a tenth of a second apart on average, when
-the last write has ended.
+its own, and prints how many times faster this one is. ``--package`` (an unpacked wheel) is measured in place
+of this checkout. ``checked`` runs have every invariant looked at after every step. The runs of the swarm have
+the profile, cluster, length and clients that their seeds draw. In the other loads a producer writes one or two
+records at a time, a tenth of a second apart on average, when the last write has ended.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", help="loads whose names begin so")
     parser.add_argument("--against", type=Path, metavar="DIR", help="another checkout to compare with")
+    parser.add_argument("--package", type=Path, metavar="DIR", default=ROOT, help="what is measured")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     said = parser.parse_args()
     setups = {
@@ -112,10 +114,11 @@ def main() -> None:
     for name, runs in setups.items():
         here, there = [], []
         for _ in range(said.repeat):
-            if said.against:
+            if said.against or said.package != ROOT:
                 same = ["--one", name, "--seconds", str(said.seconds), "--controllers", str(said.controllers)]
-                there.append(in_process_of(said.against, same))
-                here.append(in_process_of(ROOT, same))
+                if said.against:
+                    there.append(in_process_of(said.against, same))
+                here.append(in_process_of(said.package, same))
             else:
                 here.append(measure(runs))
         best = min(here, key=lambda one: one["cpu_s"])

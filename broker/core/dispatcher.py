@@ -61,6 +61,7 @@ from wrackline.broker.model.messages.requests import (
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.metric import Metric
 from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 
 DISK_FAILURE = 3
 """Exit code."""
@@ -78,6 +79,7 @@ class Waiting(Protocol):
     def cancel(self, request_id: int) -> None: ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Dispatcher(ABC):
     server: ClassVar[str]
     """What a refusal says of who does not serve a request."""

@@ -13,8 +13,14 @@ from kio.schema.errors import ErrorCode
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+
+    from mypy_extensions import mypyc_attr as mypyc_attr
 else:
     import dataclasses
+
+    def mypyc_attr(**_options: bool):
+        """What mypyc reads where it compiles a class; to Python it says nothing."""
+        return lambda cls: cls
 
     def dataclass(*, frozen: bool = False, **options: bool):
         """The arguments of ``dataclasses.dataclass``."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.invariant import Check, Invariant, Violation
 from wrackline.simulator.invariants.observed.observer import Observer
@@ -13,6 +14,7 @@ from wrackline.simulator.world.world import StepRecord, World
 from wrackline.simulator.world.zookeeper_door import of_zookeeper
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Checker:
     """Attach with ``world.observers.append(checker)``. Violations are kept."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from typing import Any
 import click
 
 import wrackline.broker
+from wrackline.compiled import PURE
 from wrackline.pages.template import Templates
 from wrackline.simulator.mutants.mutation import Mutation, mutations_of
 
@@ -87,6 +89,7 @@ def outcome_of(mutation: Mutation, request: dict[str, Any]) -> Outcome:
             text=True,
             timeout=60 + _MOST_S_PER_CPU_S * request["cpu_s"],
             check=False,
+            env={**os.environ, PURE: "1"},  # a mutation is one of the source
         )
     except subprocess.TimeoutExpired:
         return Outcome(mutation, "hang", "", request["cpu_s"], 0, reached=True)

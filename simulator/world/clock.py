@@ -8,14 +8,19 @@ from heapq import heappop, heappush
 from typing import Any
 
 from wrackline.broker.model.types import NodeId
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.nodes import StepKind, StepRecord
 
 StepObserver = Callable[[Any, StepRecord], None]
 """A function that is called with the world and the step."""
 _LIVELOCK_STEPS = 5_000
+WITHIN_MS = 30_000.0
+"""The default of ``until``. ``World`` itself names it: where a class is derived from in Python, mypyc forgets
+defaults that are floats."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
     """The part of a World that lets time go on. ``now_ms`` are virtual milliseconds since the start."""
 
@@ -72,7 +77,7 @@ class Clock:
             self.step(end_ms)
         self.now_ms = max(self.now_ms, end_ms)
 
-    def until(self, condition: Callable[[], bool], within_ms: float = 30_000, what: str = "") -> None:
+    def until(self, condition: Callable[[], bool], within_ms: float = WITHIN_MS, what: str = "") -> None:
         """Take steps until the condition holds. Raises SimulationError when it does not within the time."""
         end_ms = self.now_ms + within_ms
         while not condition():

@@ -12,6 +12,7 @@ from wrackline.broker.model.batches import batch
 from wrackline.broker.model.batches.batch import BatchHeader
 from wrackline.broker.model.batches.producers import ProducerTable
 from wrackline.broker.model.types import EpochEntry, ProducerSnapshot
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.world.errors import SimulationError
 
 _header_of = lru_cache(maxsize=256)(batch.parse_header)
@@ -37,6 +38,7 @@ class Row(NamedTuple):
     value: bytes
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 @dataclass(slots=True)
 class SimLog:
     """A log from ``start`` to ``leo``, which is exclusive. Batches below ``synced`` survive a power cut."""

@@ -24,6 +24,7 @@ from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
 from wrackline.broker.model.messages.requests import Refused
 from wrackline.broker.model.types import METADATA, NodeId, SnapshotId, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.broker.rules.profile import Rules, profile
 from wrackline.simulator.world.errors import DiskRefused, SimulationError
 from wrackline.simulator.world.network import Message
@@ -43,6 +44,7 @@ _HAIR_MS = 1e-6
 """A timer of a skewed clock fires so much late: the core must never find it fired too early."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Execution(Transport):
     """The part of a World that lets cores handle events, and carries their effects out."""
 

@@ -12,6 +12,7 @@ from wrackline.broker.core.zookeeper_door import zookeeper_broker, zookeeper_mig
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import Endpoint, NodeId, Placement, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.world.disk import Disk
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.execution import Execution
@@ -31,6 +32,7 @@ _RACKS = 2
 """Racks of a cluster that spreads replicas over racks; brokers take turns."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Processes(Execution):
     """The part of a World that begins and ends the lives of its servers."""
 

@@ -14,6 +14,7 @@ from wrackline.broker.model import events as ev
 from wrackline.broker.model.events import Event
 from wrackline.broker.model.messages.requests import Request, Response
 from wrackline.broker.model.types import NodeId
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.world.answers import resolve
 from wrackline.simulator.world.clock import Clock
 from wrackline.simulator.world.network import Connection, Hold, Matches, Message, NetworkOptions, Slot
@@ -23,6 +24,7 @@ _RECEIVED = StepRecord(0, 0.0, "receive", 0)
 """Stands for a message's arrival where nobody observes it."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Transport(Clock):
     """The part of a World that carries messages."""
 

@@ -36,7 +36,9 @@ from wrackline.broker.model.messages.metadata import CreateTopicsRequest, Create
 from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.broker.rules.profile import Rules
+from wrackline.simulator.world.clock import WITHIN_MS
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.nodes import (
     FIRST_CLIENT,
@@ -80,6 +82,7 @@ _WATCHES_MS = 20.0
 _CREATE_AGAIN = (ErrorCode.request_timed_out, ErrorCode.invalid_replication_factor)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class World(Processes):
     def __init__(
         self, seed: int | str = 0, options: WorldOptions | None = None, *, rules: Rules | None = None
@@ -212,7 +215,7 @@ class World(Processes):
         )
         error = "no answer"
         for _ in range(_CREATE_TRIES):
-            self.until(self.all_unfenced, what="every broker unfenced")
+            self.until(self.all_unfenced, WITHIN_MS, "every broker unfenced")
             call = self.ask(next(iter(self.brokers)), CreateTopicsRequest((topic,), 10_000))
             self.until(lambda call=call: call.done, 31_000, f"an answer about topic {name}")  # type: ignore[misc]
             answer = call.response
@@ -227,7 +230,7 @@ class World(Processes):
                 self.run(_WATCHES_MS)  # the broker has yet to hear of the others
         else:
             raise SimulationError(f"topic {name} was not created: {error}")
-        self.until(lambda: self._everywhere(name, partitions), what=f"topic {name} on its replicas")
+        self.until(lambda: self._everywhere(name, partitions), WITHIN_MS, f"topic {name} on its replicas")
 
     def _everywhere(self, name: str, partitions: int) -> bool:
         for number in range(partitions):

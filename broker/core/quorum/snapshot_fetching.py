@@ -12,17 +12,19 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.quorum.roles import RETRY, RaftRoles
 from wrackline.broker.core.quorum.snapshots import Download
+from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import Effect, Trace
 from wrackline.broker.model.messages.requests import Response
 from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.model.metadata import snapshot_format
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import SnapshotId
+from wrackline.broker.rules.profile import Rules
 
 
 class RaftSnapshots(RaftRoles):
-    def __init__(self, *given: object) -> None:
-        super().__init__(*given)  # type: ignore[arg-type]
+    def __init__(self, config: ControllerConfig, rules: Rules) -> None:
+        super().__init__(config, rules)
         self._received: tuple[SnapshotId, ClusterImage, int] | None = None
         """Fetched whole and being written, in this turn."""
 

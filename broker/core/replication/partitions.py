@@ -12,8 +12,10 @@ from wrackline.broker.core.replication.replica import Changes, Replica
 from wrackline.broker.model.effects import CreateLog, DeleteLog
 from wrackline.broker.model.metadata.image import ImageDelta, PartitionImage
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NO_LEADER, RecoveredLog, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Partitions:
     def __init__(self, ctx: Context, fetchers: Fetchers) -> None:
         self._ctx = ctx
@@ -110,7 +112,7 @@ class Partitions:
         nobody leads, or this broker by an unclean election, the records here may be the last ones, and stay
         until a person has looked at them."""
         me = self._ctx.config.node_id
-        return image.leader not in (NO_LEADER, me) and me not in (*image.isr, *image.elr)
+        return image.leader not in (NO_LEADER, me) and me not in image.isr + image.elr
 
     def create(self, image: PartitionImage) -> Replica:
         """K54: also for a replica added without a new leader epoch. Records that cannot be used are put aside

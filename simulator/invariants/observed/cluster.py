@@ -13,12 +13,14 @@ from wrackline.broker.model.events import Boot
 from wrackline.broker.model.metadata.features import WITH_ELR
 from wrackline.broker.model.metadata.image import ClusterImage, PartitionImage
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.invariants.observed.partition import ObservedPartition
 from wrackline.simulator.invariants.observed.step import Before, ObservedStep
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import World
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ObservedCluster:
     """``image`` is the committed metadata nobody can deny any more. ``Observer`` keeps all of this up to
     date."""

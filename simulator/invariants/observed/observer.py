@@ -43,6 +43,7 @@ from wrackline.broker.model.messages.controller import (
 from wrackline.broker.model.messages.quorum import VoteRequest
 from wrackline.broker.model.messages.requests import ProduceRequest, ProduceResponse, Request
 from wrackline.broker.model.types import EVERY_WRITE, METADATA, NodeId, TopicPartition
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.simulator.invariants.observed.partition import Mark, ObservedPartition
 from wrackline.simulator.invariants.observed.registrations import Registrations
 from wrackline.simulator.invariants.observed.step import (
@@ -77,6 +78,7 @@ _DISK_FAULTS = frozenset({"wipe", "stale restore"})
 """Notes of the faults that put another disk under a node; the others leave every disk as it is."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Observer(Registrations):
     """``observe`` after every step, in order."""
 

@@ -21,6 +21,7 @@ from wrackline.broker.model.types import (
     RecoveryStrategy,
     TopicPartition,
 )
+from wrackline.broker.model.values import mypyc_attr
 from wrackline.broker.rules.leadership.election import RECOVERING
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.partition import ObservedPartition
@@ -31,6 +32,7 @@ PartitionRecords = Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]
 """(topic id, partition) -> records of the metadata log, in their order."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Registrations(ObservedCluster):
     """The part of an Observer that looks at committed metadata."""
 
