@@ -6,9 +6,9 @@
 CPU time of the process is what is divided by, and the best of the repeats counts. On a busy machine CPU
 seconds are worth less; ``--against`` (another checkout) runs both states in turns, each run in a process of
 its own, and prints how many times faster this one is. ``--package`` (an unpacked wheel) is measured in place
-of this checkout. ``checked`` runs have every invariant looked at after every step. The runs of the swarm have
-the profile, cluster, length and clients that their seeds draw. In the other loads a producer writes one or two
-records at a time, a tenth of a second apart on average, when the last write has ended.
+of this checkout. ``checked`` runs have every invariant looked at after every step. The runs of the swarm
+have the profile, cluster, length and clients that their seeds draw. In the other loads a producer writes one
+or two records at a time, a tenth of a second apart on average, when the last write has ended.
 """
 
 from __future__ import annotations
