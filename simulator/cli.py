@@ -35,6 +35,7 @@ from wrackline.simulator.search.corpus import Corpus, CorpusError
 from wrackline.simulator.search.kill_table import command as kill_table
 from wrackline.simulator.search.many_seeds import DoneFileError, Row, Totals, drawn_as, run_seeds
 from wrackline.simulator.search.shrink import shrink
+from wrackline.simulator.storage.command import command as storage
 from wrackline.simulator.world.world import World, WorldOptions
 
 VIOLATION = 1
@@ -295,6 +296,7 @@ simulate.add_command(kill_table)
 simulate.add_command(eras)
 simulate.add_command(mutants)
 simulate.add_command(campaign_command(lambda words: parse_setup(words)))
+simulate.add_command(storage)
 
 
 def _setup(options: Mapping[str, Any]) -> Setup:

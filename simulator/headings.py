@@ -25,7 +25,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         *("--faults", "--fault-every-ms", "--pairs", "--chains", "--overlap", "--max-lossy", "--graft"),
         *("--tcp", "--max-skew"),
     ),
-    "Judgement": ("--invariants", "--liveness", "--drills"),
+    "Judgement": ("--invariants", "--liveness", "--drills", "--codec"),
     "A failure": ("--shrink", "--keep-faults", "--keep-clients"),
     "Output": ("--timeline", "--full", "--lines", "--digest", "--history"),
 }

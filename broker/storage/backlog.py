@@ -69,6 +69,12 @@ class DirectoryQueue:
         """Forgets the work of a directory that a task takes away."""
         self._unsynced.clear()
 
+    def sync(self, before: Mapping[Path, int]) -> None:
+        """Syncs what ``unsynced`` said before. Raises OSError."""
+        for path in before:
+            fsync_path(path)
+        self.synced(before)
+
     def synced(self, before: Mapping[Path, int]) -> None:
         """Notes that what ``unsynced`` said before is on the disk. What was written again meanwhile is
         not."""

@@ -156,6 +156,7 @@ class LogDir:
             logs[tp] = recovery.as_recovered(result, self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0))
         if unsynced:
             sync_filesystem(self.path)
+        self._forget_gone(logs)
         stored = snapshots.find(self._metadata_directory)
         if voter:
             self._check_votes(quorum_state, logs.get(METADATA), stored)
@@ -170,6 +171,15 @@ class LogDir:
             stored,
             tuple(self._unknown),
         )
+
+    def _forget_gone(self, logs: Mapping[TopicPartition, RecoveredLog]) -> None:
+        """What the checkpoints say of logs that are gone must not be said of others of their names. Raises
+        OSError."""
+        named = {tp for kind in Checkpoint for tp in self._checkpoints[kind]}
+        if gone := named - logs.keys() - self._unknown.keys() - {METADATA}:
+            for tp in gone:
+                self._checkpoints.forget(tp)
+            self._checkpoints.write_due()
 
     def _check_votes(
         self, state: QuorumState | None, log: RecoveredLog | None, stored: Sequence[StoredSnapshot]
@@ -312,8 +322,15 @@ class LogDir:
             return
         if known is not None:
             self.delete(tp)
-        queue, directory = self._leaving.pop(tp, DirectoryQueue()), self.path / str(tp)
-        self._backlog.add(queue, partial(_make_directory, directory, topic_id))
+        directory, former = self.path / str(tp), self._leaving.pop(tp, None)
+        queue = DirectoryQueue() if former is None else former
+
+        def make() -> Iterable[Path]:
+            if former is not None:
+                self._checkpoints.write_due()  # what is known of the former log is not said of this one
+            return _make_directory(directory, topic_id)
+
+        self._backlog.add(queue, make)
         self._add(create(tp, topic_id, directory, self._settings, start_offset, queue))
 
     def _put_aside(self, tp: TopicPartition) -> None:
@@ -381,8 +398,9 @@ class LogDir:
     def truncate(self, tp: TopicPartition, to_offset: int) -> int:
         """Raises OSError. A recovery point past the cut goes first: recovery must look at what is written
         anew."""
-        self._lower_recovery_point(tp, to_offset)
-        return self._logs[tp].truncate(to_offset)
+        log = self._logs[tp]
+        self._lower_recovery_point(tp, log.end_of_cut(to_offset))
+        return log.truncate(to_offset)
 
     def move_log_start(self, tp: TopicPartition, to_offset: int) -> None:
         """Moves the log start in memory, and behind; ``settle`` is due before anybody is told of it. Raises
@@ -443,8 +461,15 @@ class LogDir:
     def snapshot_writer(self, snapshot: SnapshotId, data: bytes) -> Callable[[], None]:
         """To be called in any thread; durable when it returns. It raises OSError; so does this."""
         self._online()
-        self._logs[METADATA].queue.work()
-        return partial(snapshots.write, self._metadata_directory, snapshot, data)
+        queue = self._logs[METADATA].queue
+        queue.work()
+        small = queue.unsynced()
+
+        def write() -> None:
+            queue.sync(small)  # a snapshot in a directory that a power cut takes back is none
+            snapshots.write(self._metadata_directory, snapshot, data)
+
+        return write
 
     def delete_snapshot(self, snapshot: SnapshotId) -> None:
         """Raises OSError."""

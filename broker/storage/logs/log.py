@@ -55,9 +55,7 @@ class FlushJob:
     def run(self) -> None:
         """Raises OSError: nothing is known then of what reached the disk."""
         try:
-            for path in self.small:
-                fsync_path(path)
-            self.queue.synced(self.small)
+            self.queue.sync(self.small)
             for _, _, fd in self.files:
                 os.fdatasync(fd)
             if self.directory is not None:
@@ -171,9 +169,19 @@ class PartitionLog:
         return True
 
     def _roll(self, base_offset: int) -> None:
+        # A power cut that took the first file of a new log, and not this one, would leave its end alone.
+        self.queue.sync(self.queue.unsynced())
         interval = self._index_interval_bytes
         self._segments.append(Segment(self.directory, base_offset, index_interval_bytes=interval))
         self._directory_dirty = True
+
+    def end_of_cut(self, to_offset: int) -> int:
+        """Returns where ``truncate`` would let the log end: before ``to_offset`` when a batch lies across it.
+        Raises OSError."""
+        if to_offset >= self.leo:
+            return self.leo
+        segment = self._segments[self._at(to_offset)]
+        return segment.cut_at(to_offset)[1] if to_offset > segment.base_offset else segment.base_offset
 
     def truncate(self, to_offset: int) -> int:
         """Drop every batch that holds ``to_offset`` or later; the new end. On return the cut is on the disk:
@@ -264,6 +272,7 @@ class PartitionLog:
 
     def remove(self, segments: Sequence[Segment]) -> Iterable[Path]:
         """The oldest first: a crash in the middle leaves a log without a hole. Raises OSError."""
+        fsync_dir(self.directory)  # the segment that goes on must not be lost with those before it
         for segment in segments:
             segment.remove()
         return (self.directory,)
@@ -320,9 +329,7 @@ class PartitionLog:
     def flush_at_rest(self) -> None:
         """Flush now, in any thread, while nobody writes and no flush is under way. Raises OSError."""
         self._writable()
-        for path in (small := self.queue.unsynced()):
-            fsync_path(path)
-        self.queue.synced(small)
+        self.queue.sync(self.queue.unsynced())
         for segment in self._segments:
             if segment.flushed_size < segment.size:
                 # By a descriptor of its own: those of segments are the event loop's.

@@ -23,6 +23,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
@@ -141,6 +142,10 @@ def recover(
     """
     remove_rubbish(directory)
     bases = sorted(int(path.name[:20]) for path in directory.iterdir() if _SEGMENT_FILE.match(path.name))
+    retired = [base for base, following in pairwise(bases) if following <= log_start]
+    # A power cut may have taken back the removal of one of them, and not of the next: no hole of the log.
+    _remove(directory, retired)
+    bases = bases[len(retired) :]
     topic_id = _topic_id(directory, tp)
     known = _known_epochs(directory)
     start = _Start(directory, settings, tuple(bases or [log_start]), known or (), high_watermark)
@@ -174,7 +179,7 @@ def recover(
         scan.producers.snapshots(),
         scan.cut,
         damaged,
-        unsynced=changed or not clean or not bases,
+        unsynced=changed or not clean or not bases or bool(retired),
         aside=aside,
     )
 
@@ -244,7 +249,7 @@ def _cut(scan: _Scan, directory: Path) -> None:
     if scan.cut is not None:
         for segment in scan.segments:
             os.ftruncate(segment.fd, segment.size)
-        _remove_later(directory, scan.later)
+        _remove(directory, list(reversed(scan.later)))
 
 
 def _headers(fd: int, size: int) -> Iterator[tuple[BatchHeader | str, memoryview, int]]:
@@ -278,9 +283,9 @@ def _known_epochs(directory: Path) -> tuple[EpochEntry, ...] | None:
         return None
 
 
-def _remove_later(directory: Path, bases: list[int]) -> None:
-    """Removes files later that were put aside and have another name by now."""
-    for base in reversed(bases):
+def _remove(directory: Path, bases: list[int]) -> None:
+    """Removes segments, in this order, but for those that were put aside and have another name by now."""
+    for base in bases:
         path = directory / file_name(base)
         path.unlink(missing_ok=True)
         path.with_suffix(".index").unlink(missing_ok=True)

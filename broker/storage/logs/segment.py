@@ -188,8 +188,9 @@ class Segment:
             # The disk is beyond writing; recovery cuts the torn batch at the next start.
             return
 
-    def truncate(self, to_offset: int) -> None:
-        """Drop the batches that hold ``to_offset`` or anything after it. Raises OSError."""
+    def cut_at(self, to_offset: int) -> tuple[int, int, int]:
+        """(the byte behind the last batch that ends before ``to_offset``, the offset there, the newest time
+        up to it). Raises OSError."""
         start, newest = self._marks.before_offset(to_offset)
         end, next_offset = 0, self.base_offset
         for batch in self.walk(start):
@@ -197,6 +198,11 @@ class Segment:
                 break
             end, next_offset = batch.end_position, batch.last_offset + 1
             newest = max(newest, batch.max_timestamp)
+        return end, next_offset, newest
+
+    def truncate(self, to_offset: int) -> None:
+        """Drop the batches that hold ``to_offset`` or anything after it. Raises OSError."""
+        end, next_offset, newest = self.cut_at(to_offset)
         os.ftruncate(self.fd, end)
         self.index.truncate(end)
         self._marks.truncate(end, newest)
