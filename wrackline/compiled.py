@@ -1,9 +1,10 @@
 """Extension modules that a wheel may bring, in place of the sources that they were compiled from.
 
-`hatch_build.py` compiles the simulator and the broker's core with mypyc when it is asked to, and puts what
-comes of it into the folder ``extensions``; the sources stay where they are. A process takes all of them or
-none, since they call each other below Python: none where one of the sources is another one now, and none with
-``WRACKLINE_PURE=1`` in the environment.
+The build of a wheel (hatch_build.py) compiles the simulator and the broker's core with mypyc, on request, and
+puts the result into the folder ``extensions``; the sources stay where they are. A process takes all of them
+or none, since they call each other below Python. It takes none where one of the sources is another one now,
+with ``WRACKLINE_PURE=1`` in the environment, and where traces are judged: a replay hands the invariants a
+world that is made of traces, and a compiled method takes only what its annotations say.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from types import ModuleType
 PURE = "WRACKLINE_PURE"
 """Set to anything in the environment, it has every module run from its source."""
 MANIFEST = "manifest.json"
+INTERPRETED = frozenset({"wrackline.harness.run", "wrackline.simulator.trace_check"})
+"""Packages that judge traces: a process that imports one of them runs from the sources."""
 
 
 class _Extensions(MetaPathFinder):
@@ -41,6 +44,10 @@ class _Extensions(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - the finder's protocol
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
+        if fullname in INTERPRETED:
+            if self._usable:
+                raise ImportError(f"{fullname} does not work with extension modules: set {PURE}=1")
+            self._usable = False
         if fullname not in self._modules:
             return None
         if self._usable is None:

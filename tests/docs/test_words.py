@@ -26,7 +26,7 @@ WORDS: dict[str, tuple[int, str]] = {
     "explained": (14, "explanation"),
     "foreseen": (1, "preview"),
     "found": (208, "result"),
-    "given": (180, "args"),
+    "given": (179, "args"),
     "hands": (1, "executor"),
     "heard": (24, "received"),
     "judged": (45, "verdicts"),

@@ -16,6 +16,8 @@ import pytest
 from wrackline import compiled
 
 ROOT = Path(__file__).parents[2]
+JUDGES = ("trace_check", "output/test_export.py", "run/test_replay.py")
+"""Tests that import what judges traces, which runs from the sources."""
 DIGESTS = """
 import sys
 from wrackline.simulator.faults.setup import Setup
@@ -89,13 +91,15 @@ def extensions(tmp_path: Path) -> Path:
     return folder
 
 
-def origin(extensions: Path, module: str = "wrackline.probe", **environment: str) -> str | None:
-    """Where the module would come from, as far as the extension modules have a say."""
+def origin(extensions: Path, *modules: str, **environment: str) -> str | None:
+    """Where the last of these modules would come from, as far as the extension modules have a say."""
     before = list(sys.meta_path)
     try:
         compiled.install(extensions, environment)
         [finder] = [one for one in sys.meta_path if one not in before] or [None]
-        spec = None if finder is None else finder.find_spec(module, None)
+        spec = None
+        for module in modules or ("wrackline.probe",):
+            spec = None if finder is None else finder.find_spec(module, None)
         return None if spec is None else spec.origin
     finally:
         sys.meta_path[:] = before
@@ -118,6 +122,13 @@ def test_none_is_used_when_a_source_is_another_one(
     assert origin(extensions) is None
     line = f"{source} is not what the extension modules were compiled from; install the wheel again"
     assert capsys.readouterr().err == f"wrackline: runs from its sources: {line}\n"
+
+
+def test_none_is_used_where_traces_are_judged(extensions: Path) -> None:
+    judge = "wrackline.simulator.trace_check"
+    assert origin(extensions, judge, "wrackline.probe") is None
+    with pytest.raises(ImportError, match=f"^{judge} does not work .*: set WRACKLINE_PURE=1$"):
+        origin(extensions, "wrackline.probe", judge)
 
 
 def test_none_is_used_by_another_python(extensions: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,6 +167,7 @@ def test_runs_are_the_same_byte_for_byte(package: Path) -> None:
 def test_the_same_tests_pass(package: Path, folder: str) -> None:
     paths = f"pythonpath={package} {ROOT}"
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", paths, folder]
+    command += [f"--ignore=tests/simulator/{name}" for name in JUDGES]
     done = subprocess.run(
         command,
         cwd=ROOT,
