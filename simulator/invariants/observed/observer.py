@@ -59,7 +59,7 @@ from wrackline.simulator.world.world import StepRecord, World
 
 _UNSEEN = frozenset({SetTimer, CancelTimer, Send, Flush, WriteEpochs})
 """Effects that change nothing that is looked at here; the most frequent ones."""
-ASKED = frozenset(
+REQUESTS = frozenset(
     {
         ProduceRequest,
         AlterPartitionRequest,
@@ -74,8 +74,6 @@ _NOTES = frozenset({"follower", "fetch_rx", "ack", "flush"})
 _LOG_FLAGS = {Append: APPENDS, Truncate: CUTS, ResetLog: CUTS, DeleteLog: DELETES}
 _SILENT = frozenset({"receive", "closed", "refused"})
 """Kinds of steps in which no core does anything."""
-_DISK_FAULTS = frozenset({"wipe", "stale restore"})
-"""Notes of the faults that put another disk under a node; the others leave every disk as it is."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -97,10 +95,9 @@ class Observer(Registrations):
         if kind in _SILENT:
             return None
         node = step.node
-        if type(event) is RequestReceived and type(event.request) in ASKED:
+        if type(event) is RequestReceived and type(event.request) in REQUESTS:
             self._requests[node, event.request_id] = (event.request, self.metadata_offset)
-        replaced = kind == "fault" and step.note in _DISK_FAULTS
-        changed = step.cut or kind == "down" or replaced
+        changed = step.cut or kind in ("down", "fault")
         controls = node in self.world.controllers
         voter = self._changed_voter(node) if controls and effects else None
         if not (changed or kind == "boot" or voter is not None or self._concern(node, effects)) and not (
@@ -116,7 +113,7 @@ class Observer(Registrations):
         if changed:
             self._disk_changed(node)
             seen.disks = True
-            if replaced:
+            if kind == "fault" and step.note in ("wipe", "stale restore"):
                 self.replaced.add(node)
         if controls:
             voted = any(type(request) is VoteRequest for request, *_ in seen.answers)

@@ -61,7 +61,7 @@ class ObservedStep:
     """(partition, acks, what the leader's log has there, base offset) of each success sent."""
     answers: list[tuple[Request, Response, int]] = field(default_factory=list)
     """(request, response, committed end of metadata when the request was received) of each reply to what
-    ``observer.ASKED`` names, but to a ProduceRequest."""
+    ``observer.REQUESTS`` names, but to a ProduceRequest."""
     logs: int = 0
     """The flags of what was done to logs of this node: METADATA_APPENDS (at a broker), APPENDS, CUTS,
     DELETES."""
