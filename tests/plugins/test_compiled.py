@@ -96,7 +96,7 @@ def origin(extensions: Path, *modules: str, **environment: str) -> str | None:
     before = list(sys.meta_path)
     try:
         compiled.install(extensions, environment)
-        [finder] = [one for one in sys.meta_path if one not in before] or [None]
+        finder = next((one for one in sys.meta_path if one not in before), None)
         spec = None
         for module in modules or ("wrackline.probe",):
             spec = None if finder is None else finder.find_spec(module, None)
