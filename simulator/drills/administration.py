@@ -235,6 +235,10 @@ def alteration_of_settings(ground: Ground) -> None:
             (9, "x", size, ErrorCode.invalid_request),
         ):
             ground.expect(f"the answer to {change} of {kind} {name!r}", altered(kind, name, change), error)
+        for name, bad, good in _BOUNDS:
+            for value, error in ((bad, ErrorCode.invalid_config), (good, ErrorCode.none)):
+                answer = altered(TOPIC, _TOPIC, ConfigChange(name, AlterOp.SET, value), dry=True)
+                ground.expect(f"the answer to {name} {value}", answer, error)
         ground.expect(
             "a setting changed twice", altered(TOPIC, _TOPIC, size, size), ErrorCode.invalid_request
         )
