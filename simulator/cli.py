@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from wrackline.broker.defects import UnknownDefect
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
-from wrackline.broker.model.types import FlushMode, RecoveryStrategy
+from wrackline.broker.model.types import FlushMode, Placement, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
 from wrackline.history.store.folder import HistoryError
 from wrackline.progress import progress as say
@@ -53,6 +53,10 @@ class WrongCall(click.ClickException):
     """One line, exit code 2."""
 
     exit_code = 2
+
+
+_ENUMS = {each.__name__: each for each in (FlushMode, Placement, RecoveryStrategy)}
+"""Types of settings whose values are words."""
 
 
 def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -105,10 +109,8 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
                     result.append((name, {"true": True, "false": False}[value]))
                 case "str":
                     result.append((name, value))
-                case "FlushMode":
-                    result.append((name, FlushMode(value)))
-                case "RecoveryStrategy":
-                    result.append((name, RecoveryStrategy(value)))
+                case "FlushMode" | "Placement" | "RecoveryStrategy":
+                    result.append((name, _ENUMS[kind](value)))
                 case _:
                     raise WrongCall(f"{text}: there is no setting {name!r} of that kind")
         except (ValueError, KeyError):
