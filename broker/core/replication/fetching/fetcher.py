@@ -8,6 +8,7 @@ still looked at, since every partition judges by itself whether an answer is to 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from zlib import crc32
 
 from kio.schema.errors import ErrorCode
@@ -231,9 +232,8 @@ class Fetcher:
     def _answered(
         self, correlation: int, asked: dict[TopicPartition, Asked], response: Response | None
     ) -> None:
-        if correlation < self._newest:
-            return  # it was overtaken: its high watermark is an older one, which the session gives once
-        self._newest = correlation
+        overtaken = correlation < self._newest
+        self._newest = max(self._newest, correlation)
         current = correlation == self._current
         if current:
             self._current = None
@@ -248,6 +248,9 @@ class Fetcher:
             following, question = self._partitions.get(result.tp), asked.get(result.tp)
             if following is None or question is None:
                 continue
+            if overtaken:  # its high watermark is an older one; the session does not tell the newer one again
+                newest = max(result.high_watermark, following.replica.high_watermark)
+                result = replace(result, high_watermark=newest)
             outcome = following.answered(question.offset, question.leader_epoch, question.reset, result)
             if outcome is Outcome.ADVANCED:
                 # Last in line next time, so that one busy partition cannot starve the others of bytes.
