@@ -222,7 +222,8 @@ class Campaign:
         self._plan, self._folder, self._say = plan, folder, say
         self._ledger = Ledger(Path(plan.corpus), parse)
         self._ledger.check()
-        self._kept = self._ledger.corpus.setups()
+        self._kept = {one.command(): one for one in self._ledger.corpus.setups()}
+        """Runs of the corpus, by their commands."""
         before = self._under_way()
         if before is None:
             (folder / SEEDS).unlink(missing_ok=True)
@@ -275,7 +276,7 @@ class Campaign:
             vary=self._plan.vary,
             keep_going=True,
             covered=True,
-            first=self._kept,
+            first=list(self._kept.values()),
             done=self._folder / SEEDS,
             progress=self._progress,
             enough=self._is_enough,
@@ -293,9 +294,8 @@ class Campaign:
             interrupted=totals.interrupted,
         )
         setups = [self._setup_of(row) for row in totals.violations]
-        kept = set(self._kept)
         for row, setup in zip(totals.violations, setups, strict=True):
-            profile, is_kept = profile_of(setup), setup in kept
+            profile, is_kept = profile_of(setup), row.command in self._kept
             finding = Finding(row.seed, profile, row.oracle, row.text, row.command, is_kept)
             result.findings.append(finding)
         try:
@@ -310,8 +310,7 @@ class Campaign:
     # --- runs -------------------------------------------------------------------------------------------
 
     def _is_enough(self, totals: Totals) -> bool:
-        kept = {one.command() for one in self._kept}
-        new = sum(row.command not in kept for row in totals.violations)
+        new = sum(row.command not in self._kept for row in totals.violations)
         return self._spent_s >= self._plan.budget_s or new >= MOST_VIOLATIONS
 
     def _progress(self, row: Row, totals: Totals) -> None:
@@ -342,9 +341,7 @@ class Campaign:
     # --- violations -------------------------------------------------------------------------------------
 
     def _setup_of(self, row: Row) -> Setup:
-        by_command = {one.command(): one for one in self._kept}
-        kept = by_command.get(row.command)
-        return kept or drawn_as(self._plan.vary, replace(self._setup, seed=row.seed))
+        return self._kept.get(row.command) or drawn_as(self._plan.vary, replace(self._setup, seed=row.seed))
 
     def _shrink(self, result: Outcome, setups: Sequence[Setup]) -> None:
         """Makes the runs that failed smaller, one of each oracle first, unless it was interrupted."""

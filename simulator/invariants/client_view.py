@@ -149,9 +149,8 @@ class ClientView:
                     f"{record.value}",
                 )
             where = self._places.setdefault(record.value, place)
-            if where[1] < self._log_start(where[0]):
-                continue
-            if where != place and self._idempotent and not self._is_plain(record.value):
+            twice = where != place and self._idempotent and not self._is_plain(record.value)
+            if twice and where[1] >= self._log_start(where[0]):
                 self._say("duplicate", f"value {record.value} is at {where} and at {place}")
 
     def _stamped(self, event: Event) -> None:
