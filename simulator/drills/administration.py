@@ -30,7 +30,7 @@ from wrackline.broker.model.messages.admin import (
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.metadata.features import METADATA_VERSION, NAMES
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
-from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
 
 _TOPIC = "administration"
 _STRANGER: NodeId = 77
@@ -50,20 +50,12 @@ _BOUNDS = (
 )
 """Setting of a topic, a value that is refused, and the nearest that is not."""
 ADMINISTRATION: list[Drill] = []
-
-
-def _administration(drill: Drill) -> Drill:
-    ADMINISTRATION.append(drill)
-    return drill
-
-
-def _any_broker(ground: Ground) -> NodeId:
-    return ground.draw.choice(sorted(ground.world.brokers))
+_administration = add_to(ADMINISTRATION)
 
 
 def _create(ground: Ground, topic: NewTopic, *, validate_only: bool = False) -> ErrorCode:
     request = CreateTopicsRequest((topic,), ANSWER_MS, validate_only)
-    error: ErrorCode = ground.ask(_any_broker(ground), request).topics[0].error
+    error: ErrorCode = ground.ask(ground.any_broker(), request).topics[0].error
     return error
 
 
@@ -78,11 +70,11 @@ def _topic(ground: Ground, topic: NewTopic) -> Iterator[None]:
     ground.expect(f"the answer to {topic}", _create(ground, topic), ErrorCode.none)
     yield
     request = DeleteTopicsRequest((), ANSWER_MS, (ground.world.image.topics_by_name[_TOPIC].topic_id,))
-    error = ground.ask(_any_broker(ground), request).topics[0].error
+    error = ground.ask(ground.any_broker(), request).topics[0].error
     ground.expect("the answer to a deletion by id", error, ErrorCode.none)
-    again = ground.ask(_any_broker(ground), request).topics[0].error
+    again = ground.ask(ground.any_broker(), request).topics[0].error
     ground.expect("the answer to a second deletion", again, ErrorCode.unknown_topic_id)
-    by_name = ground.ask(_any_broker(ground), DeleteTopicsRequest((_TOPIC,), ANSWER_MS)).topics[0].error
+    by_name = ground.ask(ground.any_broker(), DeleteTopicsRequest((_TOPIC,), ANSWER_MS)).topics[0].error
     ground.expect("the answer to a deletion by name", by_name, ErrorCode.unknown_topic_or_partition)
 
 
@@ -125,7 +117,7 @@ def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId
 
     def grown(growth: NewPartitions, *, validate_only: bool = False) -> ErrorCode:
         request = CreatePartitionsRequest((growth,), ANSWER_MS, validate_only)
-        error: ErrorCode = ground.ask(_any_broker(ground), request).topics[0].error
+        error: ErrorCode = ground.ask(ground.any_broker(), request).topics[0].error
         return error
 
     for case, error in (
@@ -169,12 +161,12 @@ def moves_of_replicas(ground: Ground) -> None:
 
     def altered(target: tuple[NodeId, ...] | None, where: TopicPartition = tp) -> ErrorCode:
         request = AlterPartitionReassignmentsRequest((Reassignment(where, target),), ANSWER_MS)
-        error: ErrorCode = ground.ask(_any_broker(ground), request).partitions[0].error
+        error: ErrorCode = ground.ask(ground.any_broker(), request).partitions[0].error
         return error
 
     def under_way() -> list[tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]]:
         partitions = ground.draw.choice((None, (tp, TopicPartition("nowhere", 0))))
-        answer = ground.ask(_any_broker(ground), ListPartitionReassignmentsRequest(partitions, ANSWER_MS))
+        answer = ground.ask(ground.any_broker(), ListPartitionReassignmentsRequest(partitions, ANSWER_MS))
         return [(one.replicas, one.adding, one.removing) for one in answer.partitions if one.tp == tp]
 
     with _topic(ground, NewTopic(_TOPIC, assignments={0: (former, third)})):
@@ -215,7 +207,7 @@ def alteration_of_settings(ground: Ground) -> None:
     ) -> ErrorCode:
         make = AlterConfigsRequest if whole else IncrementalAlterConfigsRequest
         request = make((AlteredResource(Resource(kind, name), changes),), dry)
-        error: ErrorCode = ground.ask(_any_broker(ground), request).resources[0].error
+        error: ErrorCode = ground.ask(ground.any_broker(), request).resources[0].error
         return error
 
     def settings() -> dict[str, str]:
@@ -269,7 +261,7 @@ def refused_features(ground: Ground) -> None:
         FeatureUpdate(METADATA_VERSION, lower, UpgradeType.UPGRADE),
         FeatureUpdate(METADATA_VERSION, lower, UpgradeType.UNSAFE_DOWNGRADE),
     ):
-        answer = ground.ask(_any_broker(ground), UpdateFeaturesRequest((update,), ANSWER_MS))
+        answer = ground.ask(ground.any_broker(), UpdateFeaturesRequest((update,), ANSWER_MS))
         if answer.error is ErrorCode.none:
             ground.fail(f"{update} was accepted; the level is {level}")
         ground.expect(f"the level after {update}", ground.world.image.level, level)
@@ -287,7 +279,7 @@ def refused_elections(ground: Ground) -> None:
         election: int, tps: tuple[TopicPartition, ...] | None, desired: tuple[NodeId, ...] = ()
     ) -> ErrorCode:
         request = ElectLeadersRequest(election, tps, ANSWER_MS, desired)
-        answer = ground.ask(_any_broker(ground), request)
+        answer = ground.ask(ground.any_broker(), request)
         error: ErrorCode = answer.error
         errors = [error, *(one.error for one in answer.partitions)]
         return next((one for one in errors if one is not ErrorCode.none), ErrorCode.none)

@@ -105,6 +105,9 @@ class Ground:
         """An operator may have changed it, and changed it back only just now."""
         return self.world.image.min_isr(self.tp)
 
+    def any_broker(self) -> NodeId:
+        return self.draw.choice(sorted(self.world.brokers))
+
     def followers(self) -> list[NodeId]:
         return [node for node in self.image.replicas if node != self.image.leader]
 
@@ -255,3 +258,13 @@ class Ground:
 
 
 Drill = Callable[[Ground], None]
+
+
+def add_to(drills: list[Drill]) -> Callable[[Drill], Drill]:
+    """Makes a decorator that adds drills to the list."""
+
+    def add(drill: Drill) -> Drill:
+        drills.append(drill)
+        return drill
+
+    return add

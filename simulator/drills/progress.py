@@ -15,7 +15,7 @@ from wrackline.broker.model.messages.admin import (
 )
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
-from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
 from wrackline.simulator.faults.operators import min_isr_request
 
 _BEGIN_MS = 300
@@ -24,18 +24,14 @@ _SNAPSHOT_RECORDS, _PARTITIONS = 40, 12
 """Records of metadata between two snapshots in a simulated cluster, and partitions that make them."""
 LONG: list[Drill] = []
 """A run does one of them."""
-
-
-def _long(drill: Drill) -> Drill:
-    LONG.append(drill)
-    return drill
+_long = add_to(LONG)
 
 
 @_long
 def silent_broker(ground: Ground) -> None:
     """A broker falls silent: it is fenced when its session ends, its partitions are led by others at once,
     and it is back in every ISR soon after it speaks again."""
-    node = ground.draw.choice(sorted(ground.world.brokers))
+    node = ground.any_broker()
     with _silence(ground, ground.draw.choice(("kill", "pause", "cut")), node):
         took_ms = ground.must(
             f"node {node} fenced",
@@ -143,7 +139,7 @@ def controlled_shutdown(ground: Ground) -> None:
     ground.whole()
     preferred = ground.image.replicas[0]
     request = ElectLeadersRequest(ElectionType.PREFERRED, (ground.tp,), ANSWER_MS)
-    ground.ask(ground.draw.choice(sorted(world.brokers)), request)
+    ground.ask(ground.any_broker(), request)
     ground.must(f"the preferred leader {preferred}", lambda: ground.image.leader == preferred, 2 * SLACK_MS)
     ground.must("the preferred leader to know", lambda: _leads(ground, preferred), 4 * SLACK_MS)
     ground.whole()

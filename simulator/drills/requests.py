@@ -44,18 +44,14 @@ from wrackline.broker.model.messages.requests import (
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.history.model import UNKNOWN, Record, Type
 from wrackline.simulator.clients.batches import decode, encode
-from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
 from wrackline.simulator.world.nodes import Call
 
 _METADATA_BEHIND = 20
 """Records of metadata that a voter may lack where nothing hinders it: it fetches all the time."""
 SHORT: list[Drill] = []
 """A run does several of them."""
-
-
-def _short(drill: Drill) -> Drill:
-    SHORT.append(drill)
-    return drill
+_short = add_to(SHORT)
 
 
 @_short
@@ -103,7 +99,7 @@ def late_proposals(ground: Ground) -> None:
 def late_heartbeats(ground: Ground) -> None:
     """A heartbeat of a former life is refused, and keeps nobody's session; so are its other requests."""
     active = ground.world.active_controller()
-    node = ground.draw.choice(sorted(ground.world.brokers))
+    node = ground.any_broker()
     if active is None:
         return
     epoch = ground.world.image.brokers[node].epoch
@@ -438,7 +434,7 @@ def settings(ground: Ground) -> None:
     change = IncrementalAlterConfigsRequest(
         (AlteredResource(topic, (ConfigChange("segment.bytes", AlterOp.SET, value),)),)
     )
-    changed = ground.ask(draw.choice(sorted(world.brokers)), change).resources[0].error
+    changed = ground.ask(ground.any_broker(), change).resources[0].error
     ground.expect("the answer to a change of segment.bytes", changed, ErrorCode.none)
     for node in sorted(world.brokers):
         ground.must(
@@ -464,7 +460,7 @@ def life_of_a_topic(ground: Ground) -> None:
     for _ in range(2):
         partitions, factor = draw.randint(1, 3), draw.randint(1, len(world.brokers))
         topic = NewTopic(name, partitions, factor)
-        made = ground.ask(draw.choice(sorted(world.brokers)), CreateTopicsRequest((topic,), ANSWER_MS))
+        made = ground.ask(ground.any_broker(), CreateTopicsRequest((topic,), ANSWER_MS))
         ground.expect("the answer to CreateTopics", made.topics[0].error, ErrorCode.none)
         twice = ground.ask(min(world.brokers), CreateTopicsRequest((topic,), ANSWER_MS)).topics[0].error
         ground.expect("a topic made twice", twice, ErrorCode.topic_already_exists)
@@ -478,7 +474,7 @@ def life_of_a_topic(ground: Ground) -> None:
         result = ground.sent(ground.image.leader, acks=1)
         ground.expect("the first offset of a topic", (result.error, result.base_offset), (ErrorCode.none, 0))
         ground.tp = before
-        gone = ground.ask(draw.choice(sorted(world.brokers)), DeleteTopicsRequest((name,), ANSWER_MS))
+        gone = ground.ask(ground.any_broker(), DeleteTopicsRequest((name,), ANSWER_MS))
         ground.expect("the answer to DeleteTopics", gone.topics[0].error, ErrorCode.none)
         ground.must("every log of the topic deleted", lambda tps=tps: not _kept(ground, tps), 3_000)  # type: ignore[misc]
     for topic, error in (
