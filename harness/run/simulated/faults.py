@@ -171,9 +171,7 @@ class PlannedFaults:
         self._last = resolve(fault.target, now, pick)
         return self._last
 
-    def _begin(
-        self, planned: PlannedFault, hosts: tuple[str, ...], role: str
-    ) -> Callable[[], None] | None:
+    def _begin(self, planned: PlannedFault, hosts: tuple[str, ...], role: str) -> Callable[[], None] | None:
         """Returns what ends it before its time; None: nothing could be done."""
         begun = self._inject(planned, hosts, role)
         if begun is None:
@@ -185,9 +183,7 @@ class PlannedFaults:
     def _missed(self, planned: PlannedFault, why: str) -> None:
         self.note_miss(planned.id, planned.spec.fault, planned.spec.target, why)
 
-    def _inject(
-        self, planned: PlannedFault, hosts: tuple[str, ...], role: str
-    ) -> tuple[Fault, Begun] | None:
+    def _inject(self, planned: PlannedFault, hosts: tuple[str, ...], role: str) -> tuple[Fault, Begun] | None:
         """Does what the fault is in virtual time, to every target. None: nothing could be done."""
         run, as_record = self._run, as_happened(planned.spec, hosts)
         number = _number(planned.id)
