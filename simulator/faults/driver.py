@@ -88,6 +88,9 @@ class FaultDriver:
     _running: list[_Running] = field(default_factory=list)
     _bound: dict[int, dict[str, NodeId]] = field(default_factory=dict)
     stopped: bool = False
+    supervises: bool = True
+    """Whether what ends by itself is started again: also after the faults, since a request of a former life
+    may come only then and end the present one."""
 
     def __post_init__(self) -> None:
         self.lossy_limit = self.options.max_lossy
@@ -124,7 +127,7 @@ class FaultDriver:
 
     def _supervise(self) -> None:
         """Starts again what ended by itself (an Exit of the core), as a service manager does."""
-        if self.stopped:
+        if not self.supervises:
             return
         planned = {node for running in self._running for node in running.begun.down}
         for server in self.world.servers():

@@ -13,6 +13,23 @@ FAST = (
 )
 
 OLD = {
+    "a registration of a former life comes after the faults, and the present life ends by it": (
+        "--seed 71796 --seconds 6 --profile kraft35 --upgrade-to kip966 --idempotent --load batches,"
+        "pipeline,sessions,retention --weak 1 --produce-every-ms 500 --ask-every-ms 60 --faults kill,"
+        "kill-midway,power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,"
+        "hold-alter-request,hold-alter-response,hold-fetch-request,hold-metadata,"
+        "hold-produce-response,hold-heartbeat,disk-full,controller-kill,controller-power,"
+        "controller-pause,controller-isolate,move-leader,reassign,reassign-cancel,min-isr,"
+        "delete-records,churn-topic,hold-any,controller-midway,flush-error --fault-every-ms 400 "
+        "--pairs 0.3 --chains 0.4 --drills --broker-setting heartbeat_interval_ms=250 "
+        "--broker-setting replica_lag_time_max_ms=6000 --broker-setting "
+        "replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=200 "
+        "--broker-setting request_timeout_ms=1000 --broker-setting flush_mode=every-write "
+        "--broker-setting flush_messages=1 --broker-setting flush_ms=1000 --broker-setting "
+        "replica_fetch_max_bytes=5000 --broker-setting replica_fetch_response_max_bytes=10000 "
+        "--broker-setting fetch_max_bytes=5000 --controller-setting session_timeout_ms=1500 "
+        "--keep-faults 3,5,9,21 --keep-clients 1,3,4"
+    ),
     "so many messages are lost that a final read from the start would never end": (
         "--seed 70281 --seconds 11.2 --brokers 5 --profile zk08 --producers 1 --weak 1 "
         "--produce-every-ms 120 --ask-every-ms 60 --faults kill,power,clean,kill-midway,power-midway,"
