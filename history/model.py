@@ -361,6 +361,8 @@ class RunInfo:
     harness_version: str = ""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """Limits for what was measured, by the names of wrackline.checkers.verdict.conditions.thresholds."""
+    invariants_bind: bool = False
+    """Whether a broken invariant of the brokers' state is a violation."""
     plan: PlanInfo | None = None
     """None: nobody wrote it down (imported, made, or recorded by an older version)."""
     system_kind: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import threading
 import time
@@ -18,9 +17,8 @@ from wrackline.fleets.base import Fleet
 from wrackline.history.model import CONTROL, FOLLOW, Event, Type
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Fault
-from wrackline.nemesis.follow.draw import Draw
-from wrackline.nemesis.follow.lane import Lane
-from wrackline.nemesis.follow.looks import Deeds, Looks
+from wrackline.nemesis.follow.lane import follow
+from wrackline.nemesis.follow.looks import Deeds
 from wrackline.nemesis.follow.losses import TAKE_BYTES, Losses
 from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.catalogue import SCHEDULES
@@ -50,7 +48,7 @@ from wrackline.nemesis.spec import FollowSpec, GuidedSpec
 from wrackline.nemesis.stage import Canaries, Hold, Recording, Stage
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.states import Occurrence
+from wrackline.nemesis.targets.states import UNCLEAN, Occurrence
 from wrackline.nemesis.targets.words import (
     SPARES,
     coordinator_of,
@@ -65,9 +63,6 @@ from wrackline.systems.base import ClusterState, Coordinated, DeployError, Inter
 RESOLVE_TIMEOUT_S = 5.0
 LOOK_S = 0.5
 """How often somebody looks who leads, where a target is the leader before."""
-
-UNCLEAN = ("kill", "power-cut")
-"""Faults after which a node starts without having been stopped."""
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +99,7 @@ class Nemesis:
         self._names = {fault.id: fault.spec.fault for fault in plan.faults}
         """Id of each fault that has a time, or that a state has drawn -> its name."""
         self._losses = Losses()
-        self._unclean: set[int] = set()
+        self.unclean: set[int] = set()
         """Nodes that were killed or lost their power, and have not registered since."""
         self._asked: list[asyncio.Future[None]] = []
         """Questions of a guided schedule that are under way."""
@@ -229,7 +224,7 @@ class Nemesis:
         while True:
             now = Situation(
                 self._system.nodes,
-                await self._describe() if needs_metadata(role) else None,
+                await self.describe() if needs_metadata(role) else None,
                 held=self._stage.held if fault.holds_node else {},
                 topics=self._topics,
                 spares=self._stage.spares,
@@ -256,7 +251,7 @@ class Nemesis:
             self._internal |= named
             self._system.describe_internal(sorted(self._internal))
 
-    async def _describe(self) -> ClusterState | None:
+    async def describe(self) -> ClusterState | None:
         try:
             state = await self._stage.in_thread(lambda: self._system.describe(timeout_s=2.0))
         except DeployError as nobody:
@@ -294,7 +289,7 @@ class Nemesis:
     async def _remember_leaders(self) -> None:
         """Records leaders while the plan goes on; ended by the caller."""
         while True:
-            await self._describe()
+            await self.describe()
             await asyncio.sleep(LOOK_S)
 
     def _record_miss(self, fault_id: str, fault: str, role: str, why: str) -> None:
@@ -308,39 +303,20 @@ class Nemesis:
     async def _follow(self, spec: FollowSpec) -> None:
         if await self._until(spec.start_s):
             return
-        draw, ids = Draw(spec, self._plan.seed), itertools.count(1)
-
-        def new(one: Occurrence) -> None:
-            draw.coverage.states[one.state] += 1
-            if one.state == "unclean-start":
-                self._unclean.difference_update(one.nodes)
-            if draw.coverage.states[one.state] == 1:
-                self.note({"phase": "seen", "state": one.state, "nodes": list(one.nodes)})
-
-        looks = Looks(self._describe, self._deeds, spec.states, self._topics, new)
         ends_at = self._begin + self._plan.duration_s - spec.tail_s
-        looking = asyncio.ensure_future(looks.run())
-        try:
-            await looks.next(RESOLVE_TIMEOUT_S)
-            lanes = [Lane(spec, draw, looks, self, ids, ends_at) for _ in range(spec.lanes)]
-            await asyncio.gather(*(lane.run() for lane in lanes))
-            if looking.done():
-                looking.result()  # raises what went wrong
-        finally:
-            looking.cancel()
-            self.note({"phase": "coverage", **draw.to_dict()})
+        await follow(spec, self._plan.seed, self, self._topics, ends_at)
 
-    def _deeds(self) -> Deeds:
+    def deeds(self) -> Deeds:
         live = self._stage.restorer.live
-        return Deeds([name for id_, name in self._names.items() if id_ in live], frozenset(self._unclean))
+        return Deeds([name for id_, name in self._names.items() if id_ in live], frozenset(self.unclean))
 
     async def begin(self, fault_id: str, fault: FaultSpec, about: Occurrence, pick: int) -> _Live | None:
         """Injects a fault that follows a state (nemesis.follow.lane): None where nobody can be hit now, or it
         failed, which is recorded as not proved."""
         built, name = fault.build(), fault.fault
-        if name == "messages" and name in self._deeds().in_force:
+        if name == "messages" and name in self.deeds().in_force:
             return None  # a host has one such fault at a time
-        state = await self._describe()
+        state = await self.describe()
         now = Situation(
             self._system.nodes,
             state,
@@ -362,7 +338,7 @@ class Nemesis:
             self._losses.begin(state, nodes)
         self._names[fault_id], self._last = name, hosts
         if name in UNCLEAN:
-            self._unclean |= nodes
+            self.unclean |= nodes
         role = f"{fault.target}, {about.state}" if about.state else f"{fault.target}, to begin with"
         context = injected(self._stage, built, fault_id=fault_id, hosts=hosts, role=role)
         live = await _Live.begin(context)
@@ -414,7 +390,7 @@ class Nemesis:
             raise GuidedError(f"{spec.name}: the run has no topic to aim at")
         deadline = time.monotonic() + spec.deadline_s
         while True:
-            state = await self._describe()
+            state = await self.describe()
             nodes = {node.node_id: node for node in self._system.nodes}
             try:
                 if state is None:
@@ -459,7 +435,7 @@ class Nemesis:
     async def _wait(self, step: Await | AwaitBroker | AwaitGrowth | AwaitCheckpoint, for_s: float) -> bool:
         if isinstance(step, AwaitGrowth | AwaitCheckpoint):
             return await until_it_is_more(step, partial(self._measure, step), self._pause, for_s)
-        return await until_it_holds(step, self._describe, self._pause, for_s)
+        return await until_it_holds(step, self.describe, self._pause, for_s)
 
     async def _measure(self, step: AwaitGrowth | AwaitCheckpoint) -> int:
         look = disks.log_size if isinstance(step, AwaitGrowth) else disks.checkpoint

@@ -47,7 +47,7 @@ from wrackline.checkers.verdict.anomaly import Anomaly, Promise
 from wrackline.checkers.verdict.deletions import deletions
 from wrackline.checkers.verdict.excuses import NOTHING, Excuse, Excuses, Grounds
 from wrackline.checkers.verdict.leadership import EFFECT_NS
-from wrackline.checkers.verdict.lossy_shutdowns import worst_losses
+from wrackline.checkers.verdict.lossy_shutdowns import replicas_among, worst_losses
 from wrackline.checkers.verdict.system_words import FLUSHED, elections, flushing, row
 from wrackline.checkers.verdict.wording import partition_name
 from wrackline.errors import InputError
@@ -401,7 +401,7 @@ class Contract:
     def _within(self, place: Place | None) -> str:
         """Returns the number of lossy shutdowns, as a clause, where it is too small to lose records."""
         synced, tolerated = self.terms.tolerates_power_loss, self._tolerated(place)
-        lost = len([one for one in worst_losses(self.run, place) if one.synced or not synced])
+        lost = replicas_among([one for one in worst_losses(self.run, place) if one.synced or not synced])
         did = "none did" if not lost else f"only {lost} did"
         if lost > tolerated:
             did = f"{f'at most {tolerated}' if tolerated else 'none'} had done so at that time"

@@ -27,6 +27,7 @@ from wrackline.checkers.verdict.lossy_shutdowns import (
     changed_in_place,
     lossy_shutdowns,
     opened_losses,
+    replicas_among,
 )
 from wrackline.checkers.verdict.wording import listed, partition_name, seconds
 
@@ -216,7 +217,7 @@ class Grounds:
         result = []
         for begin, end, lost in opened_losses(self.run, place):
             counted = [each for each in lost if each.synced or not synced]
-            if len(counted) > tolerated:
+            if replicas_among(counted) > tolerated:
                 result.append(Excuse(begin, end, _lost(counted)))
         return result
 

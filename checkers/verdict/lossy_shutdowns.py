@@ -33,14 +33,23 @@ class LossyShutdown:
 
 
 def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:
-    """The most lossy shutdowns of a partition's replicas (of any partition's, for None) that were open at
-    once.
+    """The lossy shutdowns of a partition (of any, for None) at the time when those of most replicas were open
+    at once.
 
     One is open from when the bytes went until metadata showed the full ISR again, having shown an ISR without
     that replica in between: metadata that has not noticed yet proves nothing."""
     if place is None:
-        return max((worst_losses(run, one) for one in run.places), key=len, default=[])
-    return max((lost for _, _, lost in opened_losses(run, place)), key=len, default=[])
+        return max((worst_losses(run, one) for one in run.places), key=_extent, default=[])
+    return max((lost for _, _, lost in opened_losses(run, place)), key=_extent, default=[])
+
+
+def replicas_among(lost: Sequence[LossyShutdown]) -> int:
+    """Returns how many replicas have lost something: what one of them loses again the others still have."""
+    return len({one.host for one in lost})
+
+
+def _extent(lost: Sequence[LossyShutdown]) -> tuple[int, int]:
+    return replicas_among(lost), len(lost)
 
 
 def opened_losses(run: Run, place: Place) -> list[tuple[int, int, list[LossyShutdown]]]:

@@ -33,6 +33,7 @@ from wrackline.history.wording import plural, size
 UNPROVEN = "unproven-write"
 MOST_REASONS: Final = 3
 """Times that excuse findings of one anomaly, of which its reason tells."""
+NOTHING: Final = "nothing was found that the contract forbids"
 NO_EVIDENCE = "the final read proves nothing here, since hosts failed before it was complete"
 
 
@@ -142,8 +143,7 @@ def decide(
     allowed = [f"{_counted(one)} allowed: {one.why}" for one in anomalies if one.count]
     untested = [f"not tested: {what}" for what in run.info.untested]
     deleted = [f"deleted, and not judged as lost: {one}" for one in deletions(run)]
-    nothing = "nothing was found that the contract forbids"
-    return Verdict.PASS, [nothing, *_unread(run), *untested, *deleted, *allowed]
+    return Verdict.PASS, [NOTHING, *_unread(run), *untested, *deleted, *allowed]
 
 
 def _counted(one: Judged) -> str:

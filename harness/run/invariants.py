@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
+from wrackline.checkers.verdict.verdict import NOTHING
 from wrackline.harness.run.clocks import Clocks
 from wrackline.harness.run.runner_events import MISSING
 from wrackline.history import HistoryError, history_files
@@ -33,6 +36,7 @@ _WITHOUT_ZOOKEEPER = (
     "the invariants of profile zk08 ask which sessions ZooKeeper has, and its transactions were not collected"
 )
 _SHOWN = 3
+_BINDS = "the contract has the invariants of the brokers' state (contract.invariants)"
 
 
 def import_simulator() -> None:
@@ -152,6 +156,26 @@ def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> d
         "blind": list(found.blind),
         "source": found.source,
     }
+
+
+def bound(verdict: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what changes in a verdict whose contract has the invariants: each that was broken is an
+    anomaly, by its id, and a run that showed nothing else is a violation. A run whose hosts failed, or that
+    has to show something, keeps its verdict."""
+    counts = Counter(str(one["id"]) for one in section["broken"])
+    rows = [
+        {"anomaly": id_, "meaning": Meaning.VIOLATION.value, "count": count, "why": _BINDS}
+        for id_, count in sorted(counts.items())
+    ]
+    result: dict[str, Any] = {"anomalies": [*verdict["anomalies"], *rows]}
+    if verdict["verdict"] in (Verdict.PASS, Verdict.INCONCLUSIVE):
+        result |= {
+            "verdict": Verdict.VIOLATION.value,
+            "exit_code": EXIT_CODES[Verdict.VIOLATION],
+            "headline": reasons(section)[0],
+            "reasons": [one for one in verdict["reasons"] if one != NOTHING],
+        }
+    return result
 
 
 def reasons(section: Mapping[str, Any]) -> list[str]:

@@ -169,7 +169,7 @@ def _add_reasons(
     the nodes' own files, of the incidents; the invariants, of the nodes' traces."""
     from wrackline.checkers.jvm.referee import lines, referee, summary
     from wrackline.harness.report.read.files import replace_file
-    from wrackline.harness.run.invariants import invariants_of, reasons
+    from wrackline.harness.run.invariants import bound, invariants_of, reasons
 
     info = read_info(run_dir)
     with part_of_the_judge("the referee"):
@@ -186,6 +186,8 @@ def _add_reasons(
     if invariants is not None:
         verdict["invariants"] = invariants
         broken = reasons(invariants)
+        if broken and info.invariants_bind and contract is None:
+            verdict |= bound(verdict, invariants)
     verdict["reasons"] = [*verdict["reasons"], *broken, *lines(answers)]
     verdict |= sealed(run_dir, verdict)
     name = VERDICT_JSON if contract is None else f"verdict.{contract}.json"

@@ -169,6 +169,9 @@ class ContractSpec(Strict):
     """Limits for what is measured; one that is missed makes the run inconclusive."""
     liveness: LivenessSpec = LivenessSpec()
     """How long things may stand still after healing; what takes longer is a violation."""
+    invariants: Literal["noted", "violation"] = "noted"
+    """What a broken invariant of the brokers' state is (docs/invariants.md), which clients may not have
+    noticed: a line of the verdict, or a violation."""
 
     @field_validator("expected")
     @classmethod

@@ -55,8 +55,8 @@ def refusals(spec: Sections) -> Iterator[str]:
             f"nemesis.guided {guided.name}: this schedule is for hosts alone; take one that is a scene "
             "(docs/nemesis.md), or another fleet"
         )
-    if spec.nemesis.follow is not None:
-        yield "nemesis.follow: faults follow the state of hosts; use schedule or random, or another fleet"
+    if spec.nemesis.follow is not None and guided is not None:
+        yield "nemesis.follow: virtual time does not follow the state beside nemesis.guided: leave one out"
     if spec.topics:
         yield "topics: virtual time has one topic: give it as topic"
     keys = WORKLOADS.get(spec.workload.name)

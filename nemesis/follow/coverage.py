@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import orjson
+
+from wrackline.history.model import CONTROL, FOLLOW, Event
 
 FOLLOW_JSON = "follow.json"
 """In the folder of a run: its coverage."""
@@ -28,6 +33,14 @@ class Coverage:
             "pairs": dict(sorted(self.pairs.items())),
             "missed": dict(sorted(self.missed.items())),
         }
+
+
+def write_coverage(event: Event, run_dir: Path) -> None:
+    """Writes down which states of the cluster were followed, where the row says so: a night reads it of many
+    runs. Raises OSError."""
+    extra = event.extra or {}
+    if event.process == CONTROL and event.f == FOLLOW and extra["phase"] == "coverage":
+        (run_dir / FOLLOW_JSON).write_bytes(orjson.dumps(extra, option=orjson.OPT_INDENT_2))
 
 
 def merged(coverages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ second fault may follow by what the first one does. What is drawn, and what come
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -13,11 +14,13 @@ from typing import Any, Protocol
 
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.follow.draw import Draw, Episode, name_of, title
-from wrackline.nemesis.follow.looks import Looks
+from wrackline.nemesis.follow.looks import Deeds, Looks
 from wrackline.nemesis.spec import FollowSpec
 from wrackline.nemesis.targets.states import STATES, Occurrence
 from wrackline.systems.base import ClusterState
 
+FIRST_LOOK_S = 5.0
+"""So long the cluster may take to answer for the first time."""
 OPENS_AT_LEAST_S = 0.5
 _TRIES = 5
 
@@ -31,6 +34,14 @@ class Live(Protocol):
 class Stage(Protocol):
     """What the lane needs of the nemesis."""
 
+    unclean: set[int]
+    """Nodes that were killed or lost their power, and have not registered since."""
+
+    async def describe(self) -> ClusterState | None:
+        """Returns the metadata; None where nobody answers."""
+
+    def deeds(self) -> Deeds: ...
+
     async def begin(self, fault_id: str, fault: FaultSpec, about: Occurrence, pick: int) -> Live | None:
         """Returns the fault once it is in force; None where nobody can be hit now, or it failed."""
 
@@ -41,13 +52,44 @@ class Stage(Protocol):
         """Writes a row of the history."""
 
 
+async def follow(
+    spec: FollowSpec,
+    seed: int,
+    stage: Stage,
+    topics: Sequence[str],
+    ends_at: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Follows the state in as many lanes as are asked for, until ``ends_at`` of the clock."""
+    draw, ids = Draw(spec, seed), itertools.count(1)
+
+    def new(one: Occurrence) -> None:
+        draw.coverage.states[one.state] += 1
+        if one.state == "unclean-start":
+            stage.unclean.difference_update(one.nodes)
+        if draw.coverage.states[one.state] == 1:
+            stage.note({"phase": "seen", "state": one.state, "nodes": list(one.nodes)})
+
+    looks = Looks(stage.describe, stage.deeds, spec.states, topics, new, clock)
+    looking = asyncio.ensure_future(looks.run())
+    try:
+        await looks.next(FIRST_LOOK_S)
+        lanes = [Lane(spec, draw, looks, stage, ids, ends_at) for _ in range(spec.lanes)]
+        await asyncio.gather(*(lane.run() for lane in lanes))
+        if looking.done():
+            looking.result()  # raises what went wrong
+    finally:
+        looking.cancel()
+        stage.note({"phase": "coverage", **draw.to_dict()})
+
+
 class Lane:
     """One of several that may go on beside each other; they share looks, draw and the numbers of faults."""
 
     def __init__(
         self, spec: FollowSpec, draw: Draw, looks: Looks, stage: Stage, ids: Iterable[int], ends_at: float
     ) -> None:
-        """``ends_at``: on the monotonic clock."""
+        """``ends_at``: on the clock of the looks."""
         self._spec, self._draw, self._looks, self._stage = spec, draw, looks, stage
         self._ids, self._ends_at = iter(ids), ends_at
         self._live: list[asyncio.Task[None]] = []
@@ -61,7 +103,7 @@ class Lane:
             await self._end_all()
 
     def _rest_s(self) -> float:
-        return self._ends_at - time.monotonic()
+        return self._ends_at - self._looks.clock()
 
     # --- an episode ---------------------------------------------------------------------------------------
 
@@ -184,8 +226,9 @@ class Lane:
 
     async def _until(self, holds: Callable[[], bool]) -> bool:
         """Waits for a look at which it holds; False: not within the patience, or the run's time."""
-        deadline = time.monotonic() + min(self._spec.patience_s, self._rest_s())
-        while (remaining := deadline - time.monotonic()) > 0:
+        clock = self._looks.clock
+        deadline = clock() + min(self._spec.patience_s, self._rest_s())
+        while (remaining := deadline - clock()) > 0:
             if holds():
                 return True
             if await self._stage.pause(0):

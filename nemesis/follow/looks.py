@@ -37,6 +37,8 @@ class Looks:
     """Only partitions of these; empty: of all."""
     new: Callable[[Occurrence], object] = lambda _: None
     """Called with whatever has become true."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds."""
     state: ClusterState | None = None
     """The last look."""
     there: list[Occurrence] = field(default_factory=list)
@@ -71,14 +73,14 @@ class Looks:
         self.number += 1
         for one in self.there:
             if one not in last:
-                self.fresh.append((self.number, time.monotonic(), one))
+                self.fresh.append((self.number, self.clock(), one))
                 self.new(one)
         self._woken.set()
         self._woken = asyncio.Event()
 
     def since(self, number: int) -> list[Occurrence]:
         """Returns what has become true after that look, and not long ago; the newest first."""
-        young = time.monotonic() - FRESH_S
+        young = self.clock() - FRESH_S
         return [one for look, at, one in reversed(self.fresh) if look > number and at > young]
 
     async def next(self, timeout_s: float) -> bool:

@@ -6,7 +6,7 @@ more are open at once promises nothing, whatever else it shows."""
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from wrackline.systems.base import ClusterState, Place
@@ -19,6 +19,8 @@ NOTICED_S = 0.8
 
 @dataclass
 class Losses:
+    clock: Callable[[], float] = time.monotonic
+    """Seconds."""
     open: dict[tuple[Place, int], float | None] = field(default_factory=dict)
     """(partition, node) -> since when the metadata has an ISR without the node; None: it has not had one."""
 
@@ -44,7 +46,7 @@ class Losses:
             one = state.partition(*place)
             if one is None:
                 continue
-            if one.full_isr and out_since is not None and time.monotonic() - out_since >= NOTICED_S:
+            if one.full_isr and out_since is not None and self.clock() - out_since >= NOTICED_S:
                 del self.open[place, node]
             elif node not in one.isr and out_since is None:
-                self.open[place, node] = time.monotonic()
+                self.open[place, node] = self.clock()

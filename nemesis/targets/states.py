@@ -15,6 +15,9 @@ from wrackline.systems.base import ClusterState, PartitionState, Place
 ROLLING: Final = frozenset({"rolling-restart", "rolling-upgrade"})
 """Faults during which nodes are stopped and started one after another."""
 
+UNCLEAN: Final = frozenset({"kill", "power-cut"})
+"""Faults after which a node starts without having been stopped."""
+
 
 @dataclass(frozen=True, slots=True)
 class View:

@@ -81,12 +81,17 @@ class Drainer(Client):
         part = FetchPartition(TopicPartition(self.topic, self._at), self._position, 100_000)
         self._send(leader, FetchRequest(500, 1, 200_000, (part,)), self._answer)
 
+    def _read_on(self) -> None:
+        self._refresh(self._read)
+
     def _answer(self, response: Response | None) -> None:
         result = fetched(response)
         if result is None or result.error is not NO_ERROR or not isinstance(result.records, bytes):
             error = "no answer" if result is None else result.error.name
             self._record(Type.FAIL, "drain", partition=self._at, error=error)
-            self._after("again", RETRY_MS, self._partition)
+            # Where messages are lost a read from the start would never come to its end.
+            again = self._read_on if result is None else self._partition
+            self._after("again", RETRY_MS, again)
             return
         end = self.ends[self._at][1]
         found = decode(result.records, self._at, self._position)

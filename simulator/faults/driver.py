@@ -6,7 +6,7 @@ there may be at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -88,6 +88,9 @@ class FaultDriver:
     _running: list[_Running] = field(default_factory=list)
     _bound: dict[int, dict[str, NodeId]] = field(default_factory=dict)
     stopped: bool = False
+    supervises: bool = True
+    """Whether what ends by itself is started again: also after the faults, since a request of a former life
+    may come only then and end the present one."""
 
     def __post_init__(self) -> None:
         self.lossy_limit = self.options.max_lossy
@@ -124,7 +127,7 @@ class FaultDriver:
 
     def _supervise(self) -> None:
         """Starts again what ended by itself (an Exit of the core), as a service manager does."""
-        if self.stopped:
+        if not self.supervises:
             return
         planned = {node for running in self._running for node in running.begun.down}
         for server in self.world.servers():
@@ -162,8 +165,13 @@ class FaultDriver:
         if begun is not None:
             self.put_in_force(fault, begun)
 
-    def put_in_force(self, fault: Fault, begun: Begun) -> None:
-        """Notes a fault that has begun, and takes it back when its time is over."""
+    @property
+    def in_force(self) -> Iterator[Fault]:
+        return (running.fault for running in self._running)
+
+    def put_in_force(self, fault: Fault, begun: Begun) -> Callable[[], None]:
+        """Notes a fault that has begun, and takes it back when its time is over; what is returned does it
+        before."""
         self.done.append((self.world.now_ms, fault, begun.description))
         self.world.say(f"f{fault.id} {fault.kind} {begun.description}")
         running = _Running(fault, begun)
@@ -178,6 +186,7 @@ class FaultDriver:
             later()
         else:
             self._when(fault, fault.until, later)
+        return lambda: self._end(running)
 
     def _end(self, running: _Running) -> None:
         if running not in self._running:

@@ -215,6 +215,7 @@ class Run:
         if dict(self.setup.controller).get("unclean_recovery_strategy") is RecoveryStrategy.MANUAL:
             world.at(world.now_ms + _OPERATOR_MS, self._elect)
         self.go(self.is_whole, end_ms)
+        self.driver.supervises = False
         if not self.found and not self.is_whole() and self.setup.liveness:
             self.find(
                 Violation("liveness", f"not whole {HEAL_MS / 1000:.0f} s after the faults: {self._why()}")

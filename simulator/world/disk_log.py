@@ -120,7 +120,8 @@ class SimLog:
         return table.snapshots()
 
     def start_at(self, offset: int) -> None:
-        """Drop the batches that lie wholly below ``offset``."""
+        """Drop the batches that lie wholly below ``offset``. A log that begins later already, since retention
+        came first, stays as it is."""
         gone = bisect_right(self.ends, offset)
         del self.batches[:gone], self.ends[:gone]
-        self.start = offset
+        self.start = max(self.start, offset)

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-
-import orjson
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import FleetError
@@ -40,10 +39,9 @@ from wrackline.harness.specification.build import Parts, as_run, cluster_topic
 from wrackline.harness.specification.check import ask_clients
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder, RecordingFailed
-from wrackline.history.model import CONTROL, FOLLOW, Event
 from wrackline.history.store import packed
 from wrackline.history.wording import partition_label
-from wrackline.nemesis.follow.coverage import FOLLOW_JSON
+from wrackline.nemesis.follow.coverage import write_coverage
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
@@ -101,7 +99,7 @@ class LiveRun:
         self.account = Account(run_dir, self.recorder)
         self.leaps = Leaps(self.recorder)
         self.watch = Watch(self.recorder, progress, self.plan)
-        self.recorder.listeners.append(self._keep_coverage)
+        self.recorder.listeners.append(partial(write_coverage, run_dir=run_dir))
         names = [topic.name for topic in spec.every_topic]
         self.described = [*names, *internal_topics(spec)]
         self.observer = Observer(self.parts.system, self.recorder, self.described)
@@ -425,12 +423,6 @@ class LiveRun:
             longest_s = GROUPS_S + self.spec.workload.longest_session_s
             if done := self.parts.system.remove_groups(self.workload.groups_made, timeout_s=longest_s):
                 self.progress.say(done)
-
-    def _keep_coverage(self, event: Event) -> None:
-        """Writes down which states of the cluster were followed: a night reads it of many runs."""
-        extra = event.extra or {}
-        if event.process == CONTROL and event.f == FOLLOW and extra["phase"] == "coverage":
-            (self.run_dir / FOLLOW_JSON).write_bytes(orjson.dumps(extra, option=orjson.OPT_INDENT_2))
 
     # --- helpers ------------------------------------------------------------------------------------------
 

@@ -102,6 +102,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         expected=spec.contract.expected,
         harness_version=full_version(),
         thresholds=spec.contract.thresholds.limits(),
+        invariants_bind=spec.contract.invariants == "violation",
         plan=PlanInfo(
             duration_s=spec.workload.duration_s,
             faults={fault.id: fault.spec.fault for fault in plan.faults},

@@ -3,21 +3,24 @@ begins, and what is recorded of it is what a run on hosts records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from wrackline.fleets.base import Disk
 from wrackline.harness.run.live.live import GUIDED_S
+from wrackline.harness.run.simulated.follow import follow_state
 from wrackline.harness.run.simulated.guided import play
 from wrackline.harness.specification.virtual_time import as_happened
 from wrackline.history.model import NEMESIS, Event, Type
+from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.steps import Aim, Inject
 from wrackline.nemesis.inject import missed, settings_of
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
+from wrackline.nemesis.targets.states import Occurrence
 from wrackline.simulator.faults.driver import Begun, host
 from wrackline.simulator.faults.kinds import Fault, Kind
 from wrackline.simulator.faults.replayed import in_virtual_time
@@ -30,8 +33,8 @@ RESOLVE_MS = 5_000.0
 """How long a role may be vacant."""
 _LOOK_MS = 50.0
 _REMEMBER_MS = 500.0
-_GUIDED = 100_000
-"""Above the numbers of the plan's own faults."""
+_NUMBERS = {"f": 0, "g": 100_000, "s": 200_000}
+"""By the letter of an id: of the plan's own faults, of a guided schedule's, of those that follow a state."""
 _KINDS: Mapping[Any, Kind] = {Disk.KEPT: "power", Disk.WIPED: "wipe", Disk.STALE: "restore"}
 """Power cuts, by the disk that comes back: they lose what was not synced, or everything."""
 
@@ -72,9 +75,10 @@ class PlannedFaults:
         self._remember()
 
     def guide(self) -> None:
-        guided = self._plan.guided
+        guided, run = self._plan.guided, self._run
+        if self._plan.follow is not None:
+            follow_state(self._plan, run, self._topics, self)
         if guided is not None:
-            run = self._run
             play(guided, run, guided.topic or self._topics[0], self, run.ends_ms + GUIDED_S * 1000)
 
     def begun(self, fault: Fault, begun: Begun) -> None:
@@ -89,11 +93,11 @@ class PlannedFaults:
     # --- of a guided schedule ------------------------------------------------------------------------------
 
     def aim(self, topic: str, partition: int) -> Aim:
-        return Aim(self._state(), {node.node_id: node for node in self._nodes}, topic, partition)
+        return Aim(self.state(), {node.node_id: node for node in self._nodes}, topic, partition)
 
     def note_begin(self, step: Inject, nodes: Sequence[int]) -> None:
         world, fault = self._run.world, step.fault
-        number = _GUIDED + int(step.id.removeprefix("g"))
+        number = _number(step.id)
         if fault.holds_node:
             self._held |= dict.fromkeys(step.hosts, step.id)
         self._here[number] = _InForce(step.id, fault.name, step.role, step.hosts, settings_of(fault))
@@ -112,50 +116,77 @@ class PlannedFaults:
         for row in missed(id_, role, why):
             self._rows.say(id_, fault, role, row)
 
+    # --- of what follows the state ------------------------------------------------------------------------
+
+    def nodes_on(self, hosts: Collection[str]) -> frozenset[int]:
+        return frozenset(node.node_id for node in self._nodes if node.host.name in hosts)
+
+    def names_in_force(self) -> Collection[str]:
+        return [self._here[fault.id].name for fault in self._run.driver.in_force]
+
+    def inject(
+        self, id_: str, fault: FaultSpec, about: Occurrence, pick: int, may: Callable[[tuple[str, ...]], bool]
+    ) -> Callable[[], None] | None:
+        role = f"{fault.target}, {about.state or 'to begin with'}"
+        hosts = self._hosts(fault, pick, place=about.place, subject=about.nodes)
+        if not may(hosts):
+            return None
+        planned = PlannedFault(id_, 0.0, self._plan.duration_s, fault, pick)
+        return self._begin(planned, hosts, role)
+
     # --- of the plan ---------------------------------------------------------------------------------------
 
     def _at(self, at_ms: float, then: Callable[[], None]) -> None:
         self._run.world.at(at_ms, lambda: None if self._run.driver.stopped else then())
 
     def _remember(self) -> None:
-        self._leaders.see(self._state())
+        self._leaders.see(self.state())
         self._at(self._run.world.now_ms + _REMEMBER_MS, self._remember)
 
     def _due(self, planned: PlannedFault, until_ms: float | None = None) -> None:
         now_ms = self._run.world.now_ms
         until_ms = now_ms + RESOLVE_MS if until_ms is None else until_ms
-        holds = planned.spec.build().holds_node
-        now = Situation(
-            self._nodes,
-            self._state(),
-            held=self._held if holds else {},
-            topics=self._topics,
-            last=self._last,
-            former=self._leaders.former,
-        )
         try:
-            hosts = resolve(planned.spec.target, now, planned.pick)
+            hosts = self._hosts(planned.spec, planned.pick)
         except TargetError as nobody:
             if now_ms < until_ms:
                 self._at(now_ms + _LOOK_MS, lambda: self._due(planned, until_ms))
             else:
                 self._missed(planned, str(nobody))
             return
-        self._last = hosts
-        if begun := self._inject(planned, hosts):
-            if holds:
-                self._held |= dict.fromkeys(hosts, planned.id)
-            self._run.driver.put_in_force(*begun)
-        else:
+        if self._begin(planned, hosts, planned.spec.target) is None:
             self._missed(planned, "there was nothing left to do it to")
+
+    def _hosts(self, fault: FaultSpec, pick: int, **about: Any) -> tuple[str, ...]:
+        """Returns those that have its role now. Raises TargetError."""
+        now = Situation(
+            self._nodes,
+            self.state(),
+            held=self._held if fault.build().holds_node else {},
+            topics=self._topics,
+            last=self._last,
+            former=self._leaders.former,
+            **about,
+        )
+        self._last = resolve(fault.target, now, pick)
+        return self._last
+
+    def _begin(self, planned: PlannedFault, hosts: tuple[str, ...], role: str) -> Callable[[], None] | None:
+        """Returns what ends it before its time; None: nothing could be done."""
+        begun = self._inject(planned, hosts, role)
+        if begun is None:
+            return None
+        if planned.spec.build().holds_node:
+            self._held |= dict.fromkeys(hosts, planned.id)
+        return self._run.driver.put_in_force(*begun)
 
     def _missed(self, planned: PlannedFault, why: str) -> None:
         self.note_miss(planned.id, planned.spec.fault, planned.spec.target, why)
 
-    def _inject(self, planned: PlannedFault, hosts: tuple[str, ...]) -> tuple[Fault, Begun] | None:
+    def _inject(self, planned: PlannedFault, hosts: tuple[str, ...], role: str) -> tuple[Fault, Begun] | None:
         """Does what the fault is in virtual time, to every target. None: nothing could be done."""
         run, as_record = self._run, as_happened(planned.spec, hosts)
-        number = int(planned.id.removeprefix("f"))
+        number = _number(planned.id)
         servers = [server.id for server in run.world.servers()]
         parts: list[tuple[Kind, Begun]] = []
         for kind, nodes in in_virtual_time(as_record, servers):
@@ -169,12 +200,12 @@ class PlannedFaults:
         if not parts:
             return None
         spec = planned.spec
-        self._here[number] = _InForce(planned.id, spec.fault, spec.target, hosts, dict(as_record.how))
+        self._here[number] = _InForce(planned.id, spec.fault, role, hosts, dict(as_record.how))
         duration_ms = planned.duration_s * 1000
         fault = Fault(number, parts[0][0], run.world.now_ms, duration_ms, "any", 0, number)
         return fault, _together([begun for _, begun in parts])
 
-    def _state(self) -> ClusterState:
+    def state(self) -> ClusterState:
         world = self._run.world
         partitions = tuple(
             PartitionState(
@@ -189,7 +220,8 @@ class PlannedFaults:
             )
             for one in world.image.partitions()
         )
-        return ClusterState(self._controller(world), tuple(world.brokers), partitions)
+        there = tuple(id_ for id_, broker in sorted(world.image.brokers.items()) if not broker.fenced)
+        return ClusterState(self._controller(world), there, partitions)
 
     def _controller(self, world: World) -> int:
         """Returns the id of the node with the active controller; beside a broker it is the broker's."""
@@ -197,6 +229,11 @@ class PlannedFaults:
         if active is None:
             return -1
         return active.id - FIRST_CONTROLLER + 1 if self._run.setup.combined else active.id
+
+
+def _number(id_: str) -> int:
+    """Returns the number that the driver knows a fault by."""
+    return _NUMBERS[id_[0]] + int(id_[1:])
 
 
 def _together(parts: list[Begun]) -> Begun:

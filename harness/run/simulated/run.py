@@ -19,6 +19,7 @@ from wrackline.harness.run.simulated.setup import configs, setup_of
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.store.folder import private_folder
+from wrackline.nemesis.follow.coverage import write_coverage
 from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run.recorded import RecordedRun
 from wrackline.simulator.world.errors import SimulationError
@@ -70,6 +71,8 @@ def _made(spec: Spec, options: Options, test_id: str, run_dir: Path, progress: P
         session.traces,
         replace(info, unread={**info.unread, **UNREAD}),
     )
+    for event in session.history.events:
+        write_coverage(event, run_dir)
     if trouble:
         write_troubles(run_dir, [{"step": "simulate", "error": trouble}])
     options.recovered()

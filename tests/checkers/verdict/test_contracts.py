@@ -301,6 +301,16 @@ def test_one_lossy_shutdown_is_tolerated_and_two_are_not() -> None:
     assert "n1 at 10.0 s (f1), n2 at 12.0 s (f2)" in " ".join(contract.because)
 
 
+def test_what_one_replica_loses_twice_the_others_still_have() -> None:
+    of = run()
+    of.faults = [cut("n1", 10), cut("n1", 12, "f2")]
+    contract = contract_of(of)
+    assert meaning(contract, "lost-write") is V
+    assert len(worst_losses(of, PLACE)) == 2, "both are named"
+    of.faults.append(cut("n2", 14, "f3"))
+    assert meaning(contract_of(of), "lost-write") is A
+
+
 def test_another_disk_counts_also_where_records_are_flushed_before_they_count() -> None:
     of = run(flush_mode="every-write")
     of.faults = [damaged("n2", 10, name="f8"), damaged("n3", 10)]

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.simulator.trace_check.simulated import Tracing, watched
+from wrackline.checkers.verdict.verdict import NOTHING
 from wrackline.harness.report.invariants import invariants_of as shown
 from wrackline.harness.run import invariants
 from wrackline.harness.run.clocks import Clocks
-from wrackline.harness.run.invariants import invariants_of, reasons
+from wrackline.harness.run.invariants import bound, invariants_of, reasons
 from wrackline.harness.run.runner_events import MISSING
 from wrackline.history.model import RunInfo
 from wrackline.simulator.eras.catalogue import STORIES
@@ -166,3 +167,17 @@ def test_a_trace_that_could_not_be_fetched_accuses_nobody(tmp_path: Path, noted:
     assert reasons(section) == []
     [said] = [line for line in section["blind"] if line.startswith("t-0: node 3: ")]
     assert ("the host did not answer" in said) == noted
+
+
+@pytest.mark.parametrize("word", ["pass", "inconclusive", "infrastructure", "reproduced", "violation"])
+def test_a_contract_with_the_invariants_forbids_what_breaks_them(run_dir: Path, word: str) -> None:
+    section = invariants_of(run_dir, INFO)
+    assert section is not None
+    verdict = {"verdict": word, "exit_code": 9, "headline": "", "anomalies": [], "reasons": [NOTHING, "more"]}
+    became = {**verdict, **bound(verdict, section)}
+    assert {(one["anomaly"], one["meaning"]) for one in became["anomalies"]} == {("I14", "violation")}
+    if word in ("pass", "inconclusive"):
+        assert (became["verdict"], became["exit_code"], became["reasons"]) == ("violation", 1, ["more"])
+        assert became["headline"].startswith("invariant I14")
+    else:
+        assert (became["verdict"], became["exit_code"]) == (word, 9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from wrackline.harness.records import record
 from wrackline.harness.run.judge import judge_outcomes
 from wrackline.harness.run.live.outcome import Options
 from wrackline.harness.run.replay import replay_of
@@ -20,6 +22,7 @@ from wrackline.harness.run.simulated.setup import setup_of
 from wrackline.harness.specification import virtual_time
 from wrackline.harness.specification.spec import Spec, SpecError, parse
 from wrackline.history.faults import happened
+from wrackline.nemesis.follow.coverage import FOLLOW_JSON
 from wrackline.nemesis.spec import FAULTS
 
 FAST = "{replica_lag_time_max_ms: 1500, session_timeout_ms: 1500, heartbeat_interval_ms: 300}"
@@ -51,6 +54,14 @@ nemesis:
       - {{fault: power-cut, target: leader}}
       - {{fault: partition, target: follower}}
 """
+FOLLOW = f"""
+name: virtual
+fleet: {{kind: simulated}}
+system: {{kind: wrackline, config: {FAST}}}
+topic: {{name: log, partitions: 2}}
+workload: {{duration_s: 60, rate: 60}}
+nemesis: {{follow: {{duration_s: [1, 3], patience_s: 8, tail_s: 10}}}}
+"""
 
 
 def spec(text: str = TEXT, *settings: str, seed: int | None = None) -> Spec:
@@ -60,6 +71,11 @@ def spec(text: str = TEXT, *settings: str, seed: int | None = None) -> Spec:
 def rows(run_dir: Path) -> list[dict[str, Any]]:
     table = pq.read_table(run_dir / "history.parquet")
     return table.drop_columns([name for name in ("test_id",) if name in table.column_names]).to_pylist()
+
+
+def as_row(row: dict[str, Any]) -> dict[str, Any]:
+    """The same with its extra as a mapping."""
+    return {**row, "extra": json.loads(row["extra"] or "{}")}
 
 
 def test_a_specification_runs_and_is_judged_as_any_other(tmp_path: Path) -> None:
@@ -129,7 +145,7 @@ def test_every_fault_happens_or_is_refused_in_one_line(fault: str, tmp_path: Pat
         ("system.config.segment_bytes=1000", "system.config.segment_bytes: virtual time has no such setting"),
         ("system.racks={n1: a}", "virtual time has no racks"),
         ("nemesis.guided=zombie-leader", "this schedule is for hosts alone"),
-        ("nemesis.follow={}", "faults follow the state of hosts"),
+        ("nemesis={follow: {}, guided: last-leader}", "virtual time does not follow the state beside"),
         ("topics=[{name: a}, {name: b}]", "virtual time has one topic"),
         ("fleet.spares=1", "fleet.spares"),
     ],
@@ -165,3 +181,47 @@ def test_an_interrupt_ends_the_main_phase_and_keeps_the_run(tmp_path: Path) -> N
     last = max(row["time_ns"] for row in rows(outcome.run_dir))
     assert last < 2_000e9
     assert any(row["f"] == "drain" for row in rows(outcome.run_dir))
+
+
+def test_faults_follow_the_state_and_the_same_seed_follows_the_same(tmp_path: Path) -> None:
+    made = [run(spec(FOLLOW), Options(tmp_path)).run_dir for _ in range(2)]
+    assert rows(made[0]) == rows(made[1])
+    coverage = json.loads((made[0] / FOLLOW_JSON).read_bytes())
+    assert len(coverage["states"]) > 5
+    assert sum(coverage["pairs"].values()) > 3
+    faults = happened(made[0])
+    for one in faults:
+        assert 2 <= one.at_s <= 50
+        assert one.at_s + one.duration_s <= 51
+    roles = {row["extra"]["role"] for row in map(as_row, rows(made[0])) if row["f"] == faults[0].fault}
+    assert any("to begin with" in role for role in roles), "an opener leads to a state"
+    assert any("to begin with" not in role for role in roles), "and a fault follows it"
+
+
+def test_an_interrupt_ends_what_follows_the_state_too(tmp_path: Path) -> None:
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    outcome = run(spec(FOLLOW, "workload.duration_s=3000"), Options(tmp_path))
+    assert outcome.interrupted
+    ended = {
+        row["extra"]["id"]: row["extra"]["phase"]
+        for row in map(as_row, rows(outcome.run_dir))
+        if row["extra"].get("id")
+    }
+    assert ended
+    assert set(ended.values()) <= {"ended", "missed"}
+    assert (outcome.run_dir / FOLLOW_JSON).exists()
+
+
+def test_a_broken_invariant_is_a_violation_where_the_contract_has_it(tmp_path: Path) -> None:
+    """What last-known-leader breaks no client has noticed here."""
+    broken = ("system.defects=[last_known_leader]", "workload.duration_s=90")
+    made = [
+        run(spec(FOLLOW, *broken, f"contract.invariants={binds}"), Options(tmp_path))
+        for binds in ("noted", "violation")
+    ]
+    noted, bound = judge_outcomes(made, engine="auto", master="local[1]")
+    assert noted.verdict["invariants"]["broken"]
+    assert (noted.word, bound.word) == ("pass", "violation")
+    assert "I09" in {one["anomaly"] for one in bound.verdict["anomalies"] if one["meaning"] == "violation"}
+    assert record(bound.run_dir).violations == ("I09",)

@@ -13,6 +13,51 @@ FAST = (
 )
 
 OLD = {
+    "a registration of a former life comes after the faults, and the present life ends by it": (
+        "--seed 71796 --seconds 6 --profile kraft35 --upgrade-to kip966 --idempotent --load batches,"
+        "pipeline,sessions,retention --weak 1 --produce-every-ms 500 --ask-every-ms 60 --faults kill,"
+        "kill-midway,power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,"
+        "hold-alter-request,hold-alter-response,hold-fetch-request,hold-metadata,"
+        "hold-produce-response,hold-heartbeat,disk-full,controller-kill,controller-power,"
+        "controller-pause,controller-isolate,move-leader,reassign,reassign-cancel,min-isr,"
+        "delete-records,churn-topic,hold-any,controller-midway,flush-error --fault-every-ms 400 "
+        "--pairs 0.3 --chains 0.4 --drills --broker-setting heartbeat_interval_ms=250 "
+        "--broker-setting replica_lag_time_max_ms=6000 --broker-setting "
+        "replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=200 "
+        "--broker-setting request_timeout_ms=1000 --broker-setting flush_mode=every-write "
+        "--broker-setting flush_messages=1 --broker-setting flush_ms=1000 --broker-setting "
+        "replica_fetch_max_bytes=5000 --broker-setting replica_fetch_response_max_bytes=10000 "
+        "--broker-setting fetch_max_bytes=5000 --controller-setting session_timeout_ms=1500 "
+        "--keep-faults 3,5,9,21 --keep-clients 1,3,4"
+    ),
+    "so many messages are lost that a final read from the start would never end": (
+        "--seed 70281 --seconds 11.2 --brokers 5 --profile zk08 --producers 1 --weak 1 "
+        "--produce-every-ms 120 --ask-every-ms 60 --faults kill,power,clean,kill-midway,power-midway,"
+        "pause,isolate,cut,cut-one-way,lag,hold-alter-request,hold-alter-response,"
+        "hold-fetch-response,hold-metadata,disk-error,controller-kill,controller-pause,"
+        "controller-isolate,controller-deaf,elect,move-leader,reassign,reassign-cancel,min-isr,"
+        "delete-records,churn-topic,hold-any,flush-error --fault-every-ms 2500 --pairs 0.1 --chains "
+        "0.8 --drills --broker-setting heartbeat_interval_ms=250 --broker-setting "
+        "replica_lag_time_max_ms=500 --broker-setting replica_fetch_wait_max_ms=300 --broker-setting "
+        "replica_fetch_backoff_ms=50 --broker-setting request_timeout_ms=3000 --broker-setting "
+        "fetch_max_bytes=150 --broker-setting high_watermark_checkpoint_interval_ms=5000 "
+        "--controller-setting session_timeout_ms=1500 --no-tcp --keep-faults none"
+    ),
+    "retention has moved the log start past the leader's of long ago, which comes only now": (
+        "--seed 71159 --seconds 6 --profile zk08 --upgrade-to kip101 --producers 1 --load pipeline,"
+        "retention --produce-every-ms 120 --ask-every-ms 200 --faults kill,power,clean,kill-midway,"
+        "power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,hold-alter-request,"
+        "hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,"
+        "hold-produce-response,hold-heartbeat,skew,disk-error,disk-full,controller-kill,"
+        "controller-power,controller-pause,controller-isolate,controller-deaf,elect,move-leader,"
+        "reassign,reassign-cancel,min-isr,delete-records,churn-topic,hold-any,controller-midway,"
+        "flush-error --fault-every-ms 800 --pairs 0.3 --chains 0.4 --drills --broker-setting "
+        "heartbeat_interval_ms=250 --broker-setting replica_lag_time_max_ms=500 --broker-setting "
+        "replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=200 "
+        "--broker-setting request_timeout_ms=3000 --broker-setting flush_mode=on-roll "
+        "--broker-setting flush_messages=2 --broker-setting flush_ms=200 --controller-setting "
+        "session_timeout_ms=1500 --codec --keep-faults none --keep-clients 1,3"
+    ),
     "a member of the ISR cuts what its former life had, while the leader acknowledges it (profile zk08)": (
         "--seed 20250 --seconds 6 --profile zk08 --upgrade-to kip101 --weak 1 --produce-every-ms "
         "120 --ask-every-ms 200 --faults "
