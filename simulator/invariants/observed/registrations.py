@@ -77,6 +77,7 @@ class Registrations(ObservedCluster):
             records = committed.get((str(partition.topic_id), partition.tp.partition), ())
             seen.changes.append(Change(old, partition, len(records)))
             self._partition_changed(self._passed(old, records[:-1]), partition)
+            self.of(partition).min_isr = image.min_isr(partition.tp)
 
     def _passed(
         self, old: PartitionImage | None, records: Sequence[Mapping[str, Any]]
@@ -142,9 +143,8 @@ class Registrations(ObservedCluster):
         joined = set(new.isr) - set(() if old is None else old.isr)
         if old is None or set(old.replicas) != set(new.replicas):
             known.below_min |= len(new.isr) < min_isr
-        elif min_isr > known.min_isr:
-            known.below_min |= len(old.isr) < min_isr
-        known.min_isr = min_isr
+        elif min_isr > known.min_isr:  # raised in this commit, before or after what else it changes
+            known.below_min |= min(len(old.isr), len(new.isr)) < min_isr
         uncleanly = new.leader_recovery_state == RECOVERING and new.leader != NO_LEADER
         if uncleanly and (old is None or old.leader != new.leader):
             known.below_min = True

@@ -13,6 +13,22 @@ FAST = (
 )
 
 OLD = {
+    "MinISR is raised in the commit in which the sessions of the ISR end": (
+        "--seed 73411 --seconds 15 --brokers 5 --profile kraft35 --upgrade-to kip966 --partitions 2 "
+        "--producers 1 --load bursts,wrap,retention --weak 1 --produce-every-ms 60 --ask-every-ms 60 "
+        "--faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,"
+        "cut-controller,lag,hold-alter-request,hold-alter-response,hold-fetch-response,"
+        "hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,skew,disk-error,"
+        "disk-full,controller-kill,controller-power,controller-pause,controller-isolate,"
+        "controller-deaf,elect,move-leader,reassign,reassign-cancel,min-isr,delete-records,"
+        "churn-topic,hold-any,controller-midway,flush-error --pairs 0.1 --chains 0.8 --drills "
+        "--broker-setting heartbeat_interval_ms=250 --broker-setting replica_lag_time_max_ms=1000 "
+        "--broker-setting replica_fetch_wait_max_ms=100 --broker-setting "
+        "replica_fetch_backoff_ms=200 --broker-setting request_timeout_ms=1000 --broker-setting "
+        "flush_mode=every-interval --broker-setting flush_messages=2 --broker-setting flush_ms=1000 "
+        "--controller-setting session_timeout_ms=1500 --controller-setting placement=striped "
+        "--keep-faults 0,2,8,14,26,27 --keep-clients 3"
+    ),
     "a registration of a former life comes after the faults, and the present life ends by it": (
         "--seed 71796 --seconds 6 --profile kraft35 --upgrade-to kip966 --idempotent --load batches,"
         "pipeline,sessions,retention --weak 1 --produce-every-ms 500 --ask-every-ms 60 --faults kill,"
