@@ -143,10 +143,12 @@ class Stalls(LeaderWatcher):
         acting = world.brokers[step.node].acting
         bridging = world.bridges and acting is not None and acting.on_zookeeper
         right = self._later if world.is_upgraded(step.node) and not bridging else self._former
+        now_ms = world.server(step.node).local_ms(step.at_ms)
         for replica in behind:
-            self._look(step, replica, right)
+            self._look(step, now_ms, replica, right)
 
-    def _look(self, step: StepRecord, replica: Replica, right: Rules) -> None:
+    def _look(self, step: StepRecord, now_ms: float, replica: Replica, right: Rules) -> None:
+        """``now_ms``: on the leader's clock."""
         leader, rules = replica.leading, right.high_watermark
         if not leader.open:  # its ISR is not written yet
             return
@@ -154,7 +156,7 @@ class Stalls(LeaderWatcher):
         if gated and not rules.may_advance(len(leader.isr), len(leader.maximal), replica.min_isr):
             return
         # Who was about to join and did not is let go when the ISR is next looked at, half a lag time later.
-        since = step.at_ms - 1.5 * replica.ctx.config.replica_lag_time_max_ms - 1
+        since = now_ms - 1.5 * replica.ctx.config.replica_lag_time_max_ms - 1
         joining = right.switches.waits_for_joining
         awaited = [
             each.leo
@@ -178,7 +180,8 @@ class Flaps(LeaderWatcher):
         super().__init__(watched)
         self._seen: dict[tuple[NodeId, TopicPartition], AlterPartitionItem | None] = {}
 
-    def look(self, world: World, step: StepRecord, led: list[Replica]) -> None:  # noqa: ARG002
+    def look(self, world: World, step: StepRecord, led: list[Replica]) -> None:
+        now_ms = world.server(step.node).local_ms(step.at_ms)
         for replica in led:
             key = step.node, replica.tp
             item, before = replica.leading.proposal, self._seen.get(key)
@@ -190,14 +193,14 @@ class Flaps(LeaderWatcher):
             if before is not None and isinstance(step.event, _NO_ANSWER):
                 text = f"{step.node} proposes {item.isr}, and {before.isr} is under way"
                 self.find(step, "flapping", f"{replica.tp}: {text}")
-            self._look(step, replica)
+            self._look(step, now_ms, replica)
 
-    def _look(self, step: StepRecord, replica: Replica) -> None:
-        """The proposal is new."""
+    def _look(self, step: StepRecord, now_ms: float, replica: Replica) -> None:
+        """The proposal is new. ``now_ms``: on the leader's clock."""
         leader, end = replica.leading, replica.log.leo
         for other in leader.maximal - leader.isr:
             follower = leader.followers[other]
-            lag_ms = step.at_ms - follower.last_caught_up_ms
+            lag_ms = now_ms - follower.last_caught_up_ms
             if follower.leo != end and lag_ms > replica.ctx.config.replica_lag_time_max_ms:
                 behind = f"{end - follower.leo} records behind the end of its log and not caught up in time"
                 self.find(step, "flapping", f"{replica.tp}: {step.node} proposes {other}, {behind}")

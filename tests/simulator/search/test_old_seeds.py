@@ -13,6 +13,19 @@ FAST = (
 )
 
 OLD = {
+    "a follower joins that was in time by the clock of its leader": (
+        "--seed 73953 --seconds 15 --brokers 5 --idempotent --load pipeline --produce-every-ms 60 "
+        "--ask-every-ms 200 --faults kill,power,pause,isolate,cut-controller,lag,hold-alter-response,"
+        "hold-produce-response,hold-heartbeat,skew,disk-error,disk-full,controller-kill,"
+        "controller-pause,controller-isolate,move-leader,reassign,reassign-cancel,min-isr,"
+        "delete-records,churn-topic --fault-every-ms 4500 --pairs 0.1 --chains 0.8 --drills "
+        "--broker-setting heartbeat_interval_ms=250 --broker-setting replica_lag_time_max_ms=2000 "
+        "--broker-setting replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=50 "
+        "--broker-setting request_timeout_ms=1000 --broker-setting "
+        "high_watermark_checkpoint_interval_ms=5000 --controller-setting session_timeout_ms=1500 "
+        "--controller-setting unclean_recovery_strategy=balanced --controller-setting "
+        "placement=striped --keep-faults 0,1,3,4,5,8,9,10,12,13,14,15,16,17,19"
+    ),
     "MinISR is raised in the commit in which the sessions of the ISR end": (
         "--seed 73411 --seconds 15 --brokers 5 --profile kraft35 --upgrade-to kip966 --partitions 2 "
         "--producers 1 --load bursts,wrap,retention --weak 1 --produce-every-ms 60 --ask-every-ms 60 "
