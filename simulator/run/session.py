@@ -203,12 +203,19 @@ class Run:
         self.go(_never if most is None else lambda: world.steps >= most, end_ms)
 
     def heal(self) -> None:
-        """Faults stop, everybody is started; False-like outcome is a liveness violation."""
-        world = self.world
+        """Faults end, and clients stop; a cluster that does not become whole is a violation of liveness."""
+        self.end_faults()
+        self.settle()
+
+    def end_faults(self) -> None:
+        """Everybody is started."""
         self.say("phase", {"phase": "heal"})
         self.upgrade.stop()
         self.driver.stop()
-        world.retains = False  # what drills and the final read rest on stays
+        self.world.retains = False  # what drills and the final read rest on stays
+
+    def settle(self) -> None:
+        world = self.world
         for client in self.clients:
             client.stop()
         end_ms = world.now_ms + HEAL_MS

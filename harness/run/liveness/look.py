@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from wrackline.fleets.base import FleetError
 from wrackline.kafka_client.connection import Connection
@@ -22,7 +22,6 @@ from wrackline.systems.base import (
     PartitionState,
     Place,
     Reachable,
-    System,
 )
 from wrackline.workloads.log.tally import Kind, Tries
 
@@ -32,6 +31,22 @@ ASK_S = 2.0
 """How long a broker may take over a question."""
 
 T = TypeVar("T")
+
+
+class Watched(Protocol):
+    """The part of a system that a look needs. What brokers are asked one by one needs a ``Reachable``."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState: ...
+
+    def is_running(self, node: Node) -> bool: ...
+
+    def last_words(self, node: Node) -> str: ...
 
 
 class NoReport(Exception):
@@ -56,20 +71,22 @@ class Subjects:
 
 @dataclass(frozen=True)
 class Look:
-    system: System
+    system: Watched
     subjects: Subjects
     tries_before: Mapping[Kind, Tries]
     """Counted when the watch began."""
     since_s: float
-    """When that was, by the monotonic clock."""
+    """When that was, by the clock."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """Host -> the fault of its disk that is in force there."""
     hit: Collection[str] = ()
     """Hosts under any fault."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds."""
 
     @property
     def elapsed_s(self) -> float:
-        return time.monotonic() - self.since_s
+        return self.clock() - self.since_s
 
     @cached_property
     def state(self) -> ClusterState:

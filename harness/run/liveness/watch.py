@@ -9,13 +9,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from wrackline.harness.run.liveness.look import NO_ANSWER, Look, NoReport, Subjects
+from wrackline.harness.run.liveness.look import NO_ANSWER, Look, NoReport, Subjects, Watched
 from wrackline.harness.run.liveness.promises import PROMISES, Promise, Stall, When
-from wrackline.history import Recorder, RecordingFailed
+from wrackline.history import RecordingFailed
 from wrackline.history.model import CONTROL, DIED, LIVENESS, NEMESIS, Event, Type
-from wrackline.systems.base import Reachable, System
+from wrackline.systems.base import Reachable
 
 EVERY_S = 0.5
 """So often the cluster is looked at."""
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Standstill:
-    """A stall that is the same since a look, and until another, by the monotonic clock. What is recorded of
+    """A stall that is the same since a look, and until another, by the clock. What is recorded of
     these looks lies as far apart, or farther."""
 
     stall: Stall
@@ -50,9 +50,18 @@ class _Course:
     error: str = ""
     """Why nobody could tell, at the last look ..."""
     error_since_s: float = 0.0
-    """... and since when that is so, by the monotonic clock."""
+    """... and since when that is so, by the clock."""
     standstills: dict[str, _Standstill] = field(default_factory=dict)
     """By subject."""
+
+
+class Rows(Protocol):
+    """The history, as far as it is written here. ``listeners`` hear of every row."""
+
+    listeners: list[Callable[[Event], None]]
+
+    def record(self, event: Event) -> object:
+        """Raises RecordingFailed."""
 
 
 class Liveness:
@@ -60,9 +69,15 @@ class Liveness:
     broken for as long as it may be."""
 
     def __init__(
-        self, system: System, recorder: Recorder, subjects: Subjects, bounds: Mapping[str, float]
+        self,
+        system: Watched,
+        recorder: Rows,
+        subjects: Subjects,
+        bounds: Mapping[str, float],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``bounds``: by their keys, in seconds."""
+        """``bounds``: by their keys, in seconds, as ``clock`` has them."""
+        self._clock = clock
         self._system, self._recorder, self._subjects, self._bounds = system, recorder, subjects, bounds
         is_reachable = isinstance(system, Reachable)
         self._promises = [one for one in PROMISES if is_reachable or not one.by_broker]
@@ -83,17 +98,17 @@ class Liveness:
         any longer. Returns a line for each thing that does not move. ``give_up`` is asked with the seconds
         since the beginning; ``pause`` is called between two looks. Raises RecordingFailed."""
         promises = [one for one in self._promises if one.when in when]
-        began, tries = time.monotonic(), self._subjects.tries()
+        began, tries = self._clock(), self._subjects.tries()
         longest_s = 2 * max(self._bounds[one.bound] for one in promises)
         while True:
-            look = Look(self._system, self._subjects, tries, began)
+            look = Look(self._system, self._subjects, tries, began, clock=self._clock)
             for promise in promises:
                 self._ask(promise, look)
-            elapsed_s = time.monotonic() - began
+            elapsed_s = self._clock() - began
             if not any(map(self._is_awaited, promises)) or elapsed_s > longest_s or give_up(elapsed_s):
                 return [line for one in promises for line in self._lines(one)]
-            until = time.monotonic() + EVERY_S
-            while time.monotonic() < until:
+            until = self._clock() + EVERY_S
+            while self._clock() < until:
                 pause()
 
     def _is_awaited(self, promise: Promise) -> bool:
@@ -101,7 +116,7 @@ class Liveness:
         course, bound_s = self._courses[promise.name], self._bounds[promise.bound]
         lasted = [one.until_s - one.since_s for one in course.standstills.values()]
         if course.error:
-            lasted.append(time.monotonic() - course.error_since_s)
+            lasted.append(self._clock() - course.error_since_s)
         return any(one <= bound_s for one in lasted)
 
     def _lines(self, promise: Promise) -> list[str]:
@@ -126,13 +141,13 @@ class Liveness:
 
     def _watch_disks(self) -> None:
         promises = [one for one in self._promises if one.when is When.FAULT]
-        tries, began, in_force = self._subjects.tries(), time.monotonic(), False
+        tries, began, in_force = self._subjects.tries(), self._clock(), False
         while not self._ended.wait(EVERY_S):
             faults, hit = self._faults()
             if faults and not in_force:
-                tries, began = self._subjects.tries(), time.monotonic()
+                tries, began = self._subjects.tries(), self._clock()
             if faults or in_force:  # once more when they are over
-                look = Look(self._system, self._subjects, tries, began, faults, hit)
+                look = Look(self._system, self._subjects, tries, began, faults, hit, self._clock)
                 try:
                     for promise in promises:
                         self._ask(promise, look)
@@ -166,7 +181,7 @@ class Liveness:
             stalls = {one.subject: one for one in promise.stalls(look)}
         except (*NO_ANSWER, NoReport) as error:
             log.info("%s: %s", promise.name, error)
-            course.error_since_s = course.error_since_s if course.error else time.monotonic()
+            course.error_since_s = course.error_since_s if course.error else self._clock()
             course.error, course.kept, course.standstills = str(error), False, {}
             self._record(promise, course, {"error": str(error)})
             return
@@ -174,10 +189,10 @@ class Liveness:
         before = course.standstills
         course.standstills = {}
         for subject, stall in stalls.items():
-            earlier, until_s = before.get(subject), time.monotonic()
+            earlier, until_s = before.get(subject), self._clock()
             self._record_stall(promise, course, stall)
             is_same = earlier is not None and earlier.is_same(stall)
-            since_s = earlier.since_s if earlier is not None and is_same else time.monotonic()
+            since_s = earlier.since_s if earlier is not None and is_same else self._clock()
             course.standstills[subject] = _Standstill(stall, since_s, until_s)
         if not stalls and not course.kept:
             self._record(promise, course, {"kept": True})

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from wrackline.harness.run.live.interrupt import Interrupts
+from wrackline.harness.run.live.live import MANUAL
 from wrackline.harness.run.live.outcome import Options, Outcome, cannot_record
 from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.run.live.setup import new_test_id, run_info, save_request
+from wrackline.harness.run.liveness.look import Subjects
 from wrackline.harness.run.logfile import logged_to
 from wrackline.harness.run.runner_events import write_troubles
 from wrackline.harness.run.simulated.clients import clients_of
 from wrackline.harness.run.simulated.faults import PlannedFaults
+from wrackline.harness.run.simulated.liveness import watch_healed
 from wrackline.harness.run.simulated.setup import configs, setup_of
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
@@ -51,19 +55,28 @@ def _made(spec: Spec, options: Options, test_id: str, run_dir: Path, progress: P
     system = build_parts(spec, test_id).system
     interrupts = Interrupts(progress.say)
     clients = clients_of(spec)
+    faults = PlannedFaults(plan, tuple(system.nodes), (spec.topic.name,))
     session = RecordedRun(
         setup_of(spec, clients),
-        PlannedFaults(plan, tuple(system.nodes), (spec.topic.name,)),
+        faults,
         clients=[make for some in clients.values() for make in some],
         topic_configs=configs(spec),
         interrupted=interrupts.asked.is_set,
     )
+    info = run_info(spec, test_id, system, plan)
+
+    def watch() -> None:
+        places = [(spec.topic.name, number) for number in range(spec.topic.partitions)]
+        manual = info.recovery_strategy == MANUAL
+        subjects = Subjects(places, unclean=info.unclean_election, by_hand=manual)
+        bounds = spec.contract.liveness.bounds(spec.system.waits.full_isr_s)
+        watch_healed(session, system.nodes, faults.state, subjects, bounds, interrupts.asked.is_set)
+
     began = time.monotonic()
     with interrupts.watching(), interrupts.gently():
-        trouble = _driven(session, progress)
+        trouble = _driven(session, watch, progress)
     world = session.world
     progress.say(f"{world.now_ms / 1000:.0f} s of virtual time in {time.monotonic() - began:.1f} s")
-    info = run_info(spec, test_id, system, plan)
     write_run(
         session.setup,
         session.history.events,
@@ -79,8 +92,9 @@ def _made(spec: Spec, options: Options, test_id: str, run_dir: Path, progress: P
     return Outcome(run_dir, (trouble,) if trouble else (), driven=True, interrupted=interrupts.asked.is_set())
 
 
-def _driven(session: RecordedRun, progress: Progress) -> str:
-    """Does the run's parts. Returns what broke on our side; empty: nothing."""
+def _driven(session: RecordedRun, watch: Callable[[], None], progress: Progress) -> str:
+    """Does the run's parts. ``watch``: whether it moves once it is healed. Returns what broke on our side;
+    empty: nothing."""
 
     def say() -> None:
         done_s = world.now_ms / 1000
@@ -92,8 +106,10 @@ def _driven(session: RecordedRun, progress: Progress) -> str:
     try:
         session.boot()
         session.main()
-        session.heal()
+        session.end_faults()
         session.say("repaired", {"repairs": []})
+        watch()
+        session.settle()
         session.say("stopped", {"stuck": [f"p{each.number}" for each in session.clients if each.writing]})
         session.drain()
         session.say("over", {})

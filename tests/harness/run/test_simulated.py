@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from wrackline.harness.records import record
 from wrackline.harness.run.judge import judge_outcomes
@@ -25,6 +26,7 @@ from wrackline.history.faults import happened
 from wrackline.nemesis.follow.coverage import FOLLOW_JSON
 from wrackline.nemesis.spec import FAULTS
 
+REPOSITORY = Path(__file__).parents[3]
 FAST = "{replica_lag_time_max_ms: 1500, session_timeout_ms: 1500, heartbeat_interval_ms: 300}"
 TEXT = f"""
 name: virtual
@@ -225,3 +227,20 @@ def test_a_broken_invariant_is_a_violation_where_the_contract_has_it(tmp_path: P
     assert (noted.word, bound.word) == ("pass", "violation")
     assert "I09" in {one["anomaly"] for one in bound.verdict["anomalies"] if one["meaning"] == "violation"}
     assert record(bound.run_dir).violations == ("I09",)
+
+
+def test_what_stands_still_after_the_faults_is_looked_for(tmp_path: Path) -> None:
+    """A follower that a proposal under way keeps out of the ISR for ever."""
+    one = yaml.safe_load((REPOSITORY / "suites/defects/inflight-leak.yaml").read_text())
+    one["fleet"]["kind"] = "simulated"
+    broken = parse(yaml.safe_dump(one), "broken")
+    del one["system"]["defects"], one["contract"]["expected"]
+    [judged, right] = judge_outcomes(
+        [run(each, Options(tmp_path)) for each in (broken, parse(yaml.safe_dump(one), "right"))]
+    )
+    assert (judged.word, right.word) == ("reproduced", "pass")
+    promises = [row["extra"] for row in map(as_row, rows(right.run_dir)) if row["f"] == "liveness"]
+    assert {each["promise"]: each["kept"] for each in promises} == {
+        "offline-partition": True,
+        "under-replicated": True,
+    }
