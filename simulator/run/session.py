@@ -140,7 +140,7 @@ class Run:
         watchers, brokers = tuple(self._watchers), self.world.brokers
         of_all = tuple(each for each in watchers if each.every_step)
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
-        of_others = tuple(each for each in watchers if each not in (*of_all, *of_leaders))
+        of_others = tuple(each for each in watchers if each not in of_all + of_leaders)
 
         def observe(world: World, step: StepRecord) -> None:
             """One call a step for all of them."""
