@@ -28,6 +28,7 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.upgrade import upgrade_of
 from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
+from wrackline.simulator.invariants.pace import Pace
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -35,6 +36,7 @@ from wrackline.simulator.output.traces import Traces
 from wrackline.simulator.run.result import Result
 from wrackline.simulator.world.errors import CodecError, SimulationError
 from wrackline.simulator.world.network import NetworkOptions
+from wrackline.simulator.world.nodes import BROKER_DEFAULTS
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 
 HEAL_MS = 60_000.0
@@ -171,7 +173,8 @@ class Run:
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
             self._watchers.append(Flaps(watched))
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
-            self._watchers.append(Deaf(watched))
+            backoff_ms = {**BROKER_DEFAULTS, **dict(setup.broker)}["replica_fetch_backoff_ms"]
+            self._watchers += [Deaf(watched), Pace(watched, backoff_ms)]
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
 
