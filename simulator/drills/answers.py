@@ -13,9 +13,12 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.messages.admin import DescribeQuorumRequest
 from wrackline.broker.model.messages.controller import GetReplicaLogInfoRequest
 from wrackline.broker.model.messages.metadata import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     MetadataRequest,
+    NewTopic,
 )
 from wrackline.broker.model.messages.quorum import (
     BeginQuorumEpochRequest,
@@ -35,7 +38,7 @@ from wrackline.broker.model.messages.requests import (
 )
 from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, NodeId, SnapshotId
-from wrackline.simulator.drills.ground import Drill, Ground, add_to
+from wrackline.simulator.drills.ground import ANSWER_MS, Drill, Ground, add_to
 from wrackline.simulator.world.disk_log import SimLog
 
 _NOWHERE = UUID(int=77)
@@ -113,8 +116,13 @@ def voters(ground: Ground) -> None:
 def pieces_of_a_snapshot(ground: Ground) -> None:
     """The leader of the quorum gives any piece of a snapshot that it has, and nothing else."""
     world, active = ground.world, ground.world.active_controller()
-    if active is None or active.core is None or not active.disk.snapshots:
+    if active is None or active.core is None:
         return
+    node = ground.any_broker()
+    while not active.disk.snapshots:  # a short run has none yet
+        ground.ask(node, CreateTopicsRequest((NewTopic("snapshots", 20, 1),), ANSWER_MS))
+        ground.ask(node, DeleteTopicsRequest(("snapshots",), ANSWER_MS))
+        ground.rest(50)
     raft = active.core.raft
     cluster, epoch = raft._ctx.config.cluster_id, raft.epoch
     snapshot = ground.draw.choice(sorted(active.disk.snapshots))
@@ -137,6 +145,16 @@ def pieces_of_a_snapshot(ground: Ground) -> None:
         ("of another cluster", {"cluster_id": "another"}, ErrorCode.inconsistent_cluster_id),
         ("of an older epoch", {"current_leader_epoch": epoch - 1}, ErrorCode.fenced_leader_epoch),
         ("of an epoch to come", {"current_leader_epoch": epoch + 1}, ErrorCode.unknown_leader_epoch),
+        (
+            "that nobody made in an epoch to come",
+            {"snapshot": unknown, "current_leader_epoch": epoch + 1},
+            ErrorCode.unknown_leader_epoch,
+        ),
+        (
+            "past its end in an epoch to come",
+            {"position": size, "current_leader_epoch": epoch + 1},
+            ErrorCode.unknown_leader_epoch,
+        ),
     ):
         if epoch == 0 and wrong.get("current_leader_epoch") == -1:
             continue

@@ -17,18 +17,24 @@ from wrackline.simulator.drills.answers import ANSWERS
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
 from wrackline.simulator.drills.progress import LONG
 from wrackline.simulator.drills.requests import SHORT
+from wrackline.simulator.drills.waits import RETURNS, WAITS
 
-EVERY = (*SHORT, *ANSWERS, *ADMINISTRATION, *LONG)
-_SHORT_DRILLS = 4
+EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS)
+_SHORT_DRILLS, _ANSWER_DRILLS = 4, 2
+_RETURNING = 0.25
+"""Share of the runs with a drill of those that take seconds and come last."""
 
 
 def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
-    """Does one long drill, some short ones, one of administrators' requests and one of answers, drawn by the
-    seed. Returns the log starts that were asked for."""
+    """Does one long drill, some short ones, one of administrators' requests and some of answers and waits,
+    drawn by the seed. Returns the log starts that were asked for."""
     draw = Random(f"{session.setup.seed}/drills")
     chosen = [*draw.sample(SHORT, _SHORT_DRILLS), draw.choice(ADMINISTRATION), draw.choice(LONG)]
     draw.shuffle(chosen)
-    chosen.append(Random(f"{session.setup.seed}/drills/answers").choice(ANSWERS))
+    later = Random(f"{session.setup.seed}/drills/answers")
+    chosen += later.sample((*ANSWERS, *WAITS), _ANSWER_DRILLS)
+    if later.random() < _RETURNING:
+        chosen.append(later.choice(RETURNS))
     return do(session, chosen, draw, partitions)
 
 
