@@ -1,5 +1,5 @@
 """Drills of requests that wait: each is answered at its time, or when what it waits for can come no more; and
-of followers whose way back is not the usual one."""
+of nodes whose way back is not the usual one."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 from wrackline.simulator.world.network import Hold
 from wrackline.simulator.world.nodes import Call
 
-_LARGE_BYTES = 600_000
+_SIZES = (900_000, 200_000, 8)
+"""Of three values: more than a broker looks at in one go, and one more."""
 _GONE = ErrorCode.not_leader_or_follower
 WAITS: list[Drill] = []
 _waits = add_to(WAITS)
 RETURNS: list[Drill] = []
-"""A run does one of them now and then."""
+"""Those that take long. A run does one of them now and then."""
 _returns = add_to(RETURNS)
 
 
@@ -132,12 +133,15 @@ def end_of_a_leadership(ground: Ground) -> None:
     ground.expect("the answer to a write afterwards", ground.sent(other).error, ErrorCode.none)
 
 
-@_waits
+@_returns
 def large_batches(ground: Ground) -> None:
     """A write of many bytes is looked at piece by piece; each of its batches is stored, in order, once."""
     leader, tp = ground.image.leader, ground.tp
     values = [ground.values(1) for _ in range(3)]
-    parts = tuple(ProducePartition(tp, encode(value, 0, record_bytes=_LARGE_BYTES)) for value in values)
+    parts = tuple(
+        ProducePartition(tp, encode(value, 0, record_bytes=size))
+        for value, size in zip(values, _SIZES, strict=True)
+    )
     for value in values:
         ground.record(Type.INVOKE, (Record(tp.partition, UNKNOWN, value[0]),))
     call = ground.call(leader, ProduceRequest(-1, 3_000, parts))
