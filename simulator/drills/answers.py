@@ -69,8 +69,10 @@ def voters(ground: Ground) -> None:
         return
     node = ground.draw.choice(sorted(world.controllers))
     core = world.controllers[node].core
+    if core is None:
+        return
     raft = core.raft
-    before, cluster = raft.state, raft._ctx.config.cluster_id
+    before, cluster = raft.state, core.config.cluster_id
     epoch, leader = raft.epoch, raft.leader_id
     others = [one for one in sorted(world.controllers) if one != node]
     peer = others[0] if others else 999
@@ -112,19 +114,27 @@ def voters(ground: Ground) -> None:
     ground.expect(f"node {node}'s state of the quorum", raft.state, before)
 
 
+def make_snapshots(ground: Ground, node: NodeId, count: int) -> None:
+    """Changes metadata until the node has so many snapshots of it: a short run has none."""
+    disk, ask = ground.world.server(node).disk, ground.any_broker()
+    for _ in range(4 * count):
+        if len(disk.snapshots) >= count:
+            return
+        ground.ask(ask, CreateTopicsRequest((NewTopic("snapshots", 20, 1),), ANSWER_MS))
+        ground.ask(ask, DeleteTopicsRequest(("snapshots",), ANSWER_MS))
+        ground.rest(50)
+    ground.fail(f"node {node} has {len(disk.snapshots)} snapshots of the metadata, not {count}")
+
+
 @_answers
 def pieces_of_a_snapshot(ground: Ground) -> None:
     """The leader of the quorum gives any piece of a snapshot that it has, and nothing else."""
     world, active = ground.world, ground.world.active_controller()
     if active is None or active.core is None:
         return
-    node = ground.any_broker()
-    while not active.disk.snapshots:  # a short run has none yet
-        ground.ask(node, CreateTopicsRequest((NewTopic("snapshots", 20, 1),), ANSWER_MS))
-        ground.ask(node, DeleteTopicsRequest(("snapshots",), ANSWER_MS))
-        ground.rest(50)
+    make_snapshots(ground, active.id, 1)
     raft = active.core.raft
-    cluster, epoch = raft._ctx.config.cluster_id, raft.epoch
+    cluster, epoch = active.core.config.cluster_id, raft.epoch
     snapshot = ground.draw.choice(sorted(active.disk.snapshots))
     data = active.disk.snapshots[snapshot]
     size, none = len(data), ErrorCode.none
@@ -385,10 +395,10 @@ def state_of_the_cluster(ground: Ground) -> None:
         ground.expect("the log of no replica", own.error, ErrorCode.not_leader_or_follower)
         return
     log = world.brokers[node].disk.logs[ground.tp]
-    told = own.error, own.last_written_leader_epoch, own.current_leader_epoch, own.leo
-    last = _last_epoch(log) if log.leo > replica.log.log_start else told[1]
+    said = own.error, own.last_written_leader_epoch, own.current_leader_epoch, own.leo
+    last = _last_epoch(log) if log.leo > replica.log.log_start else said[1]
     right_log = (ErrorCode.none, last, ground.image.leader_epoch, log.leo)
-    ground.expect(f"node {node}'s answer on its log", told, right_log)
+    ground.expect(f"node {node}'s answer on its log", said, right_log)
 
 
 @_answers

@@ -26,6 +26,7 @@ from wrackline.broker.model.messages.requests import (
 from wrackline.broker.model.types import NodeId
 from wrackline.history.model import UNKNOWN, Record, Type
 from wrackline.simulator.clients.batches import encode
+from wrackline.simulator.drills.answers import make_snapshots
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
 from wrackline.simulator.world.network import Hold
 from wrackline.simulator.world.nodes import Call
@@ -249,6 +250,7 @@ def loss_of_snapshots(ground: Ground) -> None:
     one, or begins anew, and knows what the others know."""
     world, draw = ground.world, ground.draw
     node = ground.any_broker()
+    make_snapshots(ground, node, 2)
     world.kill(node)
     disk = world.brokers[node].disk
     if draw.random() < 0.5:
@@ -261,9 +263,10 @@ def loss_of_snapshots(ground: Ground) -> None:
     world.start(node)
     ground.whole(ground.rejoin_ms + 2 * ground.session_ms)
     core = world.brokers[node].core
+    assert core is not None
     ground.must(
         f"node {node} to know all",
-        lambda: core is not None and core.image.metadata_offset == world.image.metadata_offset,
+        lambda: core.image.metadata_offset == world.image.metadata_offset,
         2_000,
     )
     image, own = world.image, core.image

@@ -1,6 +1,7 @@
-"""The pace at which nodes ask each other, looked at as a run goes.
+"""How nodes ask each other and answer, looked at as a run goes.
 
 ``haste``  nobody asks the same thing again and again without the pause that the settings say
+``twice``  a request is answered once
 ``idle``   a voter that follows has asked its leader, or is about to: it waits for no election to be told
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from wrackline.broker.core.quorum.roles import RETRY
-from wrackline.broker.model.effects import Send
+from wrackline.broker.model.effects import Reply, Send
 from wrackline.broker.model.messages.requests import FetchRequest
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.rules.leadership.raft import RaftRole
@@ -23,13 +24,14 @@ _HASTE_MS = 80.0
 _LOOK_EVERY_MS = 50.0
 
 
-class Haste(Watcher):
-    """Looks at what servers send."""
+class Exchanges(Watcher):
+    """Looks at what servers send and answer."""
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
         self._repeated: dict[tuple[NodeId, NodeId, str], tuple[Any, int, float]] = {}
         """(node, other, channel) -> what is asked, how often, since when"""
+        self._answered: set[int] = set()
 
     def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002
         if step.node >= PROBE:
@@ -37,6 +39,11 @@ class Haste(Watcher):
         for effect in step.effects:
             if type(effect) is Send:
                 self._sent(step, effect)
+            elif type(effect) is Reply:
+                if effect.request_id in self._answered:
+                    text = f"node {step.node} answers a request a second time: {effect.response}"
+                    self.find(step, "twice", text)
+                self._answered.add(effect.request_id)
 
     def _sent(self, step: StepRecord, sent: Send) -> None:
         request = sent.request
