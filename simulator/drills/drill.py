@@ -17,7 +17,7 @@ from wrackline.simulator.drills.answers import ANSWERS, voters
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
 from wrackline.simulator.drills.progress import LONG, quorum, return_by_snapshot
 from wrackline.simulator.drills.requests import SHORT
-from wrackline.simulator.drills.waits import RETURNS, WAITS
+from wrackline.simulator.drills.waits import RETURNS, WAITS, shorter_log
 
 EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS)
 _SHORT_DRILLS = 4
@@ -36,7 +36,7 @@ def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
     if len(session.world.controllers) > 2:  # in few seeds, and much is to be seen there alone
         chosen.append(voters)
         if later.random() < _OF_QUORUM:
-            chosen.append(later.choice((quorum, return_by_snapshot)))
+            chosen.append(later.choice((quorum, return_by_snapshot, shorter_log)))
     if later.random() < _RETURNING:
         chosen.append(later.choice(RETURNS))
     return do(session, chosen, draw, partitions)

@@ -13,7 +13,12 @@ from wrackline.broker.model.messages.admin import (
     ElectLeadersRequest,
     Reassignment,
 )
-from wrackline.broker.model.messages.metadata import CreateTopicsRequest, MetadataRequest, NewTopic
+from wrackline.broker.model.messages.metadata import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    MetadataRequest,
+    NewTopic,
+)
 from wrackline.broker.model.messages.requests import (
     LATEST,
     DeleteRecordsRequest,
@@ -275,3 +280,35 @@ def loss_of_snapshots(ground: Ground) -> None:
         (own.brokers, own.topics_by_id, own.configs),
         (image.brokers, image.topics_by_id, image.configs),
     )
+
+
+@_returns
+def shorter_log(ground: Ground) -> None:
+    """Of two voters that are left, the one whose log lacks what is committed is not elected, whoever asks
+    first."""
+    world, active = ground.world, ground.world.active_controller()
+    if active is None or len(world.controllers) != 3:
+        return
+    first = active.id
+    short, long = ground.draw.sample([node for node in world.controllers if node != first], 2)
+    world.kill(short)
+    node = ground.any_broker()
+    for request in (
+        CreateTopicsRequest((NewTopic("short", 3, 1),), ANSWER_MS),
+        DeleteTopicsRequest(("short",), ANSWER_MS),
+    ):
+        ground.expect("the error of a topic", ground.ask(node, request).topics[0].error, ErrorCode.none)
+    world.kill(first)
+    if ground.draw.random() < 0.5:
+        world.pause(long)
+    world.start(short)
+    ground.rest(ground.draw.choice((10, 500, 2_500)))
+    world.resume(long)
+
+    def elected() -> bool:
+        leads = world.active_controller()
+        return leads is not None and leads.id == long
+
+    ground.must(f"controller {long}, whose log is the longest", elected, 12_000)
+    world.start(first)
+    ground.whole()

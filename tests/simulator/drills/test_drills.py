@@ -222,6 +222,12 @@ DEVIATIONS = {
         "its branch is never taken",
         3,
     ),
+    "shorter_log": (
+        "broker/rules/leadership/raft.py",
+        "if ballot.epoch != voter.state.epoch or not self.up_to_date(ballot.end, voter.end):",
+        "without 'not self.up_to_date(ballot.end, voter.end)'",
+        6,
+    ),
     "loss_of_snapshots": (
         "broker/core/quorum/metadata_replica.py",
         "self._begin_anew(recovered, snapshots)",
