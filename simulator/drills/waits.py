@@ -312,3 +312,40 @@ def shorter_log(ground: Ground) -> None:
     ground.must(f"controller {long}, whose log is the longest", elected, 12_000)
     world.start(first)
     ground.whole()
+
+
+@_returns
+def away_from_controllers(ground: Ground) -> None:
+    """A broker that no controller hears tells its clients in time that it cannot do what they ask, and does
+    it when it is heard again."""
+    world, node = ground.world, ground.any_broker()
+    world.kill(node)  # its next life has no producer ids
+    world.start(node)
+    ground.whole(ground.rejoin_ms + 2 * ground.session_ms)
+    for controller in world.controllers:
+        world.cut(node, controller)
+    began_ms, topic_ms = world.now_ms, 400
+    topic = world.ask(node, CreateTopicsRequest((NewTopic("away", 1, 1),), topic_ms), 10_000)
+    ids = world.ask(node, InitProducerIdRequest(), 10_000)
+    for what, call, after_ms, error in (
+        ("a topic", topic, topic_ms, ErrorCode.request_timed_out),
+        ("producer ids", ids, max(2 * ground.heartbeat_ms, 1_000), ErrorCode.coordinator_load_in_progress),
+    ):
+        ground.must(
+            f"an answer on {what}", lambda call=call: call.done, began_ms + after_ms + 90 - world.now_ms
+        )  # type: ignore[misc]
+        took_ms = world.now_ms - began_ms
+        if took_ms < after_ms - 1:
+            ground.fail(f"who asked for {what} waits {after_ms} ms, and was answered after {took_ms:.0f}")
+        said = call.response.topics[0] if hasattr(call.response, "topics") else call.response
+        ground.expect(f"the error on {what}", said.error, error)
+    for controller in world.controllers:
+        world.mend(node, controller)
+    ground.whole(ground.rejoin_ms + 2 * ground.session_ms)
+    answer = ground.ask(node, InitProducerIdRequest())
+    ground.expect("the answer on producer ids when all is well", answer.error, ErrorCode.none)
+    made = ground.ask(node, CreateTopicsRequest((NewTopic("away", 1, 1),), ANSWER_MS)).topics[0].error
+    if made not in (ErrorCode.none, ErrorCode.topic_already_exists):
+        ground.fail(f"a topic was refused when all is well: {made}")
+    gone = ground.ask(node, DeleteTopicsRequest(("away",), ANSWER_MS)).topics[0].error
+    ground.expect("the answer to DeleteTopics", gone, ErrorCode.none)

@@ -228,6 +228,12 @@ DEVIATIONS = {
         "without 'not self.up_to_date(ballot.end, voter.end)'",
         6,
     ),
+    "away_from_controllers": (
+        "broker/core/requests/forwarding.py",
+        "self.deadlines.add(request_id, self._ctx.now_ms + self._uplink.timeout_ms)",
+        "is left out",
+        1,
+    ),
     "loss_of_snapshots": (
         "broker/core/quorum/metadata_replica.py",
         "self._begin_anew(recovered, snapshots)",
