@@ -114,6 +114,23 @@ def voters(ground: Ground) -> None:
     ground.expect(f"node {node}'s state of the quorum", raft.state, before)
 
 
+def _announced(ground: Ground, leader: NodeId, epoch: int) -> None:
+    """Every voter knows the leader and has asked it."""
+    world = ground.world
+
+    def is_known() -> bool:
+        rafts = [node.core.raft for node in world.controllers.values() if node.core is not None]
+        asking = [
+            progress.fetched
+            for raft in rafts
+            if raft.leadership is not None
+            for progress in raft.leadership.voters.values()
+        ]
+        return all(asking) and all((raft.leader_id, raft.epoch) == (leader, epoch) for raft in rafts)
+
+    ground.must(f"every voter to follow controller {leader}", is_known, 8_000)
+
+
 def make_snapshots(ground: Ground, node: NodeId, count: int) -> None:
     """Changes metadata until the node has so many snapshots of it: a short run has none."""
     disk, ask = ground.world.server(node).disk, ground.any_broker()
@@ -135,6 +152,7 @@ def pieces_of_a_snapshot(ground: Ground) -> None:
     make_snapshots(ground, active.id, 1)
     raft = active.core.raft
     cluster, epoch = active.core.config.cluster_id, raft.epoch
+    _announced(ground, active.id, epoch)
     snapshot = ground.draw.choice(sorted(active.disk.snapshots))
     data = active.disk.snapshots[snapshot]
     size, none = len(data), ErrorCode.none
@@ -198,6 +216,7 @@ def log_of_metadata(ground: Ground) -> None:
         return
     raft, log = active.core.raft, active.disk.logs[METADATA]
     epoch = raft.epoch
+    _announced(ground, active.id, epoch)
 
     def fetched(node: NodeId, offset: int, wait_ms: int = 0, **more: Any) -> FetchResult:
         asked = FetchPartition(METADATA, offset, _BYTES, topic_id=METADATA_TOPIC_ID)
@@ -409,6 +428,7 @@ def progress_of_the_quorum(ground: Ground) -> None:
     if active is None or active.core is None:
         return
     raft = active.core.raft
+    _announced(ground, active.id, raft.epoch)
     answer = ground.ask(active.id, DescribeQuorumRequest((METADATA,)))
     ground.expect("the epoch of the quorum", answer.leader_epoch, raft.epoch)
     leo = active.disk.logs[METADATA].leo

@@ -19,7 +19,7 @@ from wrackline.simulator.world.nodes import PROBE
 from wrackline.simulator.world.world import StepRecord, World
 
 _TIMES = 12
-_HASTE_MS = 80.0
+_HASTE_MS = 40.0
 """So many equal requests take longer: a pause is 20 ms, and 10 where a clock runs at twice its rate."""
 _LOOK_EVERY_MS = 50.0
 
