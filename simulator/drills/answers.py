@@ -115,13 +115,13 @@ def voters(ground: Ground) -> None:
 
 
 def _announced(ground: Ground, leader: NodeId, epoch: int) -> None:
-    """Every voter knows the leader and has asked it."""
+    """Every voter knows the leader and has had all of its log."""
     world = ground.world
 
     def is_known() -> bool:
         rafts = [node.core.raft for node in world.controllers.values() if node.core is not None]
         asking = [
-            progress.fetched
+            progress.fetched and progress.caught_up_ms is not None
             for raft in rafts
             if raft.leadership is not None
             for progress in raft.leadership.voters.values()
