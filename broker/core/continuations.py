@@ -59,6 +59,11 @@ class Continuations:
         if on_answer is not None:
             on_answer(response)
 
+    @property
+    def is_asking(self) -> bool:
+        """A question is not answered yet."""
+        return bool(self._answers)
+
     # --- timers --------------------------------------------------------------------------------------------
 
     def set_timer(self, key: str, at_ms: float, on_fire: OnFire) -> None:

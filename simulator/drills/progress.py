@@ -152,8 +152,8 @@ def _leads(ground: Ground, node: NodeId) -> bool:
 
 @_long
 def quorum(ground: Ground) -> None:
-    """The active controller dies: another is elected, once; one that was away does not disturb it, nor does
-    one that comes back."""
+    """The active controller dies: another is elected, once; one that was away, or away from it alone, does
+    not disturb it, nor does one that comes back."""
     world = ground.world
     if len(world.controllers) < 3:
         return
@@ -179,6 +179,8 @@ def quorum(ground: Ground) -> None:
     ground.rest(1.5 * fetch_ms)
     away = next(node for node in world.controllers if node not in (first, second))
     others = [*world.brokers, *(node for node in world.controllers if node != away)]
+    if ground.draw.random() < 0.5:  # it can still ask the third, which must not let it disturb the leader
+        others = [second]
     for node in others:
         world.cut(away, node)
     ground.rest(1.5 * fetch_ms + election_ms)
@@ -324,7 +326,7 @@ def return_by_snapshot(ground: Ground) -> None:
     if active is None:
         return
     standby = [node for node in world.controllers if node != active.id] if len(world.controllers) > 2 else []
-    node = draw.choice(standby if standby and draw.random() < 0.5 else sorted(world.brokers))
+    node = draw.choice(standby if standby and draw.random() < 0.8 else sorted(world.brokers))
     end = world.server(node).disk.logs[METADATA].leo
     world.kill(node)
     ask = min(one for one in world.brokers if one != node)

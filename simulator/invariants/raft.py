@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from wrackline.broker.model.effects import Truncate
+from wrackline.broker.model.effects import Truncate, WriteQuorumState
+from wrackline.broker.model.events import RequestReceived
 from wrackline.broker.model.messages.quorum import VoteRequest, VoteResponse
 from wrackline.broker.model.types import METADATA, NO_LEADER
 from wrackline.broker.rules.leadership.raft import RaftRole
@@ -118,10 +119,15 @@ def monotonic_high_watermark(cluster: ObservedCluster, seen: ObservedStep) -> Wr
 
 @invariant("Q07", "one vote per epoch", "docs/protocol.md 2.12.2", QUORUM)
 def one_vote_per_epoch(cluster: ObservedCluster, seen: ObservedStep) -> Wrong:
-    """Across restarts: of answers that left, and of a candidate's own vote."""
+    """Across restarts: of answers that left, and of a candidate's own vote. A pre-vote is none (KIP-996)."""
     controller = seen.voter
     if controller is None:
         return
+    event = seen.step.event
+    if type(event) is RequestReceived and type(event.request) is VoteRequest and event.request.pre_vote:
+        for effect in seen.step.effects:
+            if type(effect) is WriteQuorumState and effect.state.voted_for != NO_LEADER:
+                yield None, f"a pre-vote of {event.request.candidate_id} was written as a vote"
     given = [
         (request.epoch, request.candidate_id)
         for request, response, _ in seen.answers

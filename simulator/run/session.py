@@ -28,6 +28,7 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.upgrade import upgrade_of
 from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
+from wrackline.simulator.invariants.pace import Exchanges, Idle
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -140,13 +141,19 @@ class Run:
         watchers, brokers = tuple(self._watchers), self.world.brokers
         of_all = tuple(each for each in watchers if each.every_step)
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
-        of_others = tuple(each for each in watchers if each not in of_all + of_leaders)
+        of_servers = tuple(each for each in watchers if isinstance(each, Exchanges))
+        of_others = tuple(each for each in watchers if each not in of_all + of_leaders + of_servers)
 
         def observe(world: World, step: StepRecord) -> None:
             """One call a step for all of them."""
             checker(world, step)
             if checker.violations:
                 self._noticed = True
+            if step.effects:
+                for exchanges in of_servers:
+                    exchanges(world, step)
+                    if exchanges.found:
+                        self._noticed = True
             if step.effects and step.node in brokers:
                 if led := of_leaders[0].led(world, step):
                     for leaders in of_leaders:
@@ -171,7 +178,7 @@ class Run:
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
             self._watchers.append(Flaps(watched))
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
-            self._watchers.append(Deaf(watched))
+            self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
 

@@ -28,6 +28,11 @@ class RaftSnapshots(RaftRoles):
         self._received: tuple[SnapshotId, ClusterImage, int] | None = None
         """Fetched whole and being written, in this turn."""
 
+    @property
+    def is_asking(self) -> bool:
+        """A question to another voter is not answered yet, or a snapshot that was fetched not written."""
+        return self._ctx.is_asking or self._received is not None
+
     def make_snapshot(self, image: ClusterImage, now_ms: float) -> list[Effect]:
         """When one is due. ``image``: everything that is committed."""
         out = self._ctx.begin(now_ms)

@@ -150,6 +150,96 @@ DEVIATIONS = {
         "its branch is always taken",
         1,
     ),
+    "voters": (
+        "broker/core/quorum/votes.py",
+        "if cluster_id != ctx.config.cluster_id:",
+        "its branch is never taken",
+        1,
+    ),
+    "pieces_of_a_snapshot": (
+        "broker/core/quorum/leader.py",
+        "elif error is NO_ERROR and not 0 <= request.position",
+        "its branch is never taken",
+        1,
+    ),
+    "log_of_metadata": (
+        "broker/core/quorum/log.py",
+        "if asked in (NO_EPOCH, own):",
+        "its branch is always taken",
+        1,
+    ),
+    "reads_of_a_log": (
+        "broker/core/requests/offsets.py",
+        "if part.timestamp == LATEST:",
+        "its branch is never taken",
+        1,
+    ),
+    "state_of_the_cluster": (
+        "broker/core/requests/describe.py",
+        "offline=tuple(b for b in partition.replicas",
+        "without not",
+        1,
+    ),
+    "progress_of_the_quorum": (
+        "broker/core/quorum/leader.py",
+        "self.leo_then, self.last_fetch_ms, self.fetched =",
+        "True becomes False",
+        1,
+    ),
+    "deadlines": (
+        "broker/core/requests/delete_records.py",
+        "self.deadlines.add(request_id, self._ctx.now_ms + request.timeout_ms)",
+        "is left out",
+        1,
+    ),
+    "end_of_a_leadership": (
+        "broker/core/dispatcher.py",
+        "self._fetch.purgatory.look_at(replica)",
+        "is left out",
+        1,
+    ),
+    "large_batches": (
+        "broker/core/requests/produce.py",
+        "self._unfinished[taken.request_id] = taken",
+        "is left out",
+        1,
+    ),
+    "writes_without_an_answer": (
+        "broker/core/requests/produce.py",
+        "if acks == Acks.NONE:",
+        "its branch is never taken",
+        1,
+    ),
+    "requests_out_of_place": (
+        "broker/core/requests/forwarding.py",
+        "if request.transactional_id is not None:",
+        "its branch is never taken",
+        1,
+    ),
+    "out_of_range": (
+        "broker/core/replication/fetching/following.py",
+        "if result.error is ErrorCode.offset_out_of_range:",
+        "its branch is never taken",
+        3,
+    ),
+    "shorter_log": (
+        "broker/rules/leadership/raft.py",
+        "if ballot.epoch != voter.state.epoch or not self.up_to_date(ballot.end, voter.end):",
+        "without 'not self.up_to_date(ballot.end, voter.end)'",
+        6,
+    ),
+    "away_from_controllers": (
+        "broker/core/requests/forwarding.py",
+        "self.deadlines.add(request_id, self._ctx.now_ms + self._uplink.timeout_ms)",
+        "is left out",
+        1,
+    ),
+    "loss_of_snapshots": (
+        "broker/core/quorum/metadata_replica.py",
+        "self._begin_anew(recovered, snapshots)",
+        "is left out",
+        6,
+    ),
 }
 """One line of the broker that is wrong for each drill."""
 

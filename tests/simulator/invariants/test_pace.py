@@ -1,0 +1,46 @@
+"""What is asked too often, too late or answered twice is noticed, where one line of the broker is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from wrackline.simulator.mutants.command import all_mutations, outcome_of
+
+
+@pytest.mark.parametrize(
+    ("oracle", "file", "source", "change", "drill"),
+    [
+        (
+            "haste",
+            "broker/core/replication/fetching/fetcher.py",
+            "if now < self._pause_until:",
+            "its branch is never taken",
+            "silent_broker",
+        ),
+        (
+            "idle",
+            "broker/core/quorum/follower.py",
+            "self._ctx.wait(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)",
+            "is left out",
+            "quorum",
+        ),
+        (
+            "twice",
+            "broker/core/replication/purgatory.py",
+            "self.cancel(request_id)",
+            "is left out",
+            "long_poll",
+        ),
+        (
+            "Q07",
+            "broker/core/quorum/voter.py",
+            "if granted and not request.pre_vote and self.state.voted_for",
+            "without 'not request.pre_vote'",
+            "quorum",
+        ),
+    ],
+)
+def test_a_wrong_line_is_noticed(oracle: str, file: str, source: str, change: str, drill: str) -> None:
+    mutation = next(each for each in all_mutations(file) if source in each.source and each.change == change)
+    outcome = outcome_of(mutation, {"drills": drill, "runs": 6, "cpu_s": 60})
+    assert outcome.oracle == oracle, outcome.line
