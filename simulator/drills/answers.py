@@ -49,11 +49,11 @@ ANSWERS: list[Drill] = []
 _answers = add_to(ANSWERS)
 
 
-def _expect(ground: Ground, what: str, given: tuple[Any, ...], right: tuple[Any, ...]) -> None:
+def _expect(ground: Ground, what: str, actual: tuple[Any, ...], right: tuple[Any, ...]) -> None:
     """Expects these fields, but those that the client's version of the answer does not have."""
     if ground.session.setup.codec:
-        right = tuple(own if own in _ABSENT else each for own, each in zip(given, right, strict=True))
-    ground.expect(what, given, right)
+        right = tuple(own if own in _ABSENT else each for own, each in zip(actual, right, strict=True))
+    ground.expect(what, actual, right)
 
 
 def _last_epoch(log: SimLog) -> int:
@@ -82,9 +82,9 @@ def voters(ground: Ground) -> None:
     begin = BeginQuorumEpochRequest(cluster, peer, epoch)
     end = EndQuorumEpochRequest(cluster, peer, epoch, (node,))
     cases: list[tuple[str, Any, ErrorCode]] = [
-        (f"{type(good).__name__} with {what}", replace(good, **wrong), error)
+        (f"{type(good).__name__} with {what}", replace(good, **changes), error)
         for good, sender in ((vote, "candidate_id"), (begin, "leader_id"), (end, "leader_id"))
-        for what, wrong, error in (
+        for what, changes, error in (
             ("another cluster", {"cluster_id": "another"}, ErrorCode.inconsistent_cluster_id),
             ("a sender that is no voter", {sender: 999}, stranger),
             ("its receiver as the sender", {sender: node}, stranger),
@@ -162,7 +162,7 @@ def pieces_of_a_snapshot(ground: Ground) -> None:
         ErrorCode.position_out_of_range,
         SnapshotId(snapshot.end_offset + 1, snapshot.epoch),
     )
-    for what, wrong, error in (
+    for what, changes, error in (
         ("of its middle", {}, none),
         ("of this epoch", {"current_leader_epoch": epoch}, none),
         ("of the first byte", {"position": 0, "max_bytes": 1}, none),
@@ -184,9 +184,9 @@ def pieces_of_a_snapshot(ground: Ground) -> None:
             ErrorCode.unknown_leader_epoch,
         ),
     ):
-        if epoch == 0 and wrong.get("current_leader_epoch") == -1:
+        if epoch == 0 and changes.get("current_leader_epoch") == -1:
             continue
-        request = replace(good, **wrong)
+        request = replace(good, **changes)
         answer = ground.ask(active.id, request)
         ground.expect(f"the answer to a piece {what}", answer.error, error)
         ground.expect("whom it names as leader", (answer.leader_id, answer.leader_epoch), (active.id, epoch))
@@ -219,8 +219,8 @@ def log_of_metadata(ground: Ground) -> None:
     _announced(ground, active.id, epoch)
 
     def fetched(node: NodeId, offset: int, wait_ms: int = 0, **more: Any) -> FetchResult:
-        asked = FetchPartition(METADATA, offset, _BYTES, topic_id=METADATA_TOPIC_ID)
-        request = FetchRequest(wait_ms, 1, _BYTES, (replace(asked, **more),))
+        part = FetchPartition(METADATA, offset, _BYTES, topic_id=METADATA_TOPIC_ID)
+        request = FetchRequest(wait_ms, 1, _BYTES, (replace(part, **more),))
         result: FetchResult = ground.ask(node, request).partitions[0]
         if result.error is not ErrorCode.unknown_topic_or_partition:
             hint = result.current_leader
@@ -251,9 +251,9 @@ def log_of_metadata(ground: Ground) -> None:
         data = b"".join(one.data for one in log.batches[at:] if one.end <= end)
         if answer.error is not ErrorCode.none or answer.diverging or answer.snapshot:
             ground.fail(f"a fetch of metadata from {offset} on, after epoch {last}, was answered {answer}")
-        given = bytes(answer.records)  # type: ignore[arg-type]
-        if not given or not (given.startswith(data) or data.startswith(given)):
-            ground.fail(f"a fetch of metadata from {offset} on brought {len(given)} other bytes")
+        received = bytes(answer.records)  # type: ignore[arg-type]
+        if not received or not (received.startswith(data) or data.startswith(received)):
+            ground.fail(f"a fetch of metadata from {offset} on brought {len(received)} other bytes")
         ground.expect("the log start of metadata", answer.log_start, log.start)
     if log.start > 0:
         newest = max(active.disk.snapshots)
@@ -305,15 +305,15 @@ def reads_of_a_log(ground: Ground) -> None:
         request = FetchRequest(0, 0, limit if part.max_bytes != limit else 200_000, (part,))
         result = ground.ask(leader, request).partitions[0]
         data = b"".join(each.data for each in log.batches[log.index_of(at) :])
-        given, most = bytes(result.records), max(limit, len(one.data))
-        if not data.startswith(given) or not len(one.data) <= len(given) <= most:
+        received, most = bytes(result.records), max(limit, len(one.data))
+        if not data.startswith(received) or not len(one.data) <= len(received) <= most:
             ground.fail(
-                f"a fetch of {limit} bytes at {at} brought {len(given)} bytes, a batch has {len(one.data)}"
+                f"a fetch of {limit} bytes at {at} brought {len(received)} bytes, a batch has {len(one.data)}"
             )
         if limit == 100_000 and not bounded and len(data) < limit:
-            ground.expect(f"the bytes from {at} on", len(given), len(data))
-        said = result.error, result.high_watermark, result.last_stable_offset, result.log_start
-        _expect(ground, "what a fetch tells of the log", said, (ErrorCode.none, end, end, start))
+            ground.expect(f"the bytes from {at} on", len(received), len(data))
+        bounds = result.error, result.high_watermark, result.last_stable_offset, result.log_start
+        _expect(ground, "what a fetch tells of the log", bounds, (ErrorCode.none, end, end, start))
     newest = max(each.header.leader_epoch for each in log.batches)
     for name, offset, last, right in (
         ("the end of the newest epoch", end, newest, None),
@@ -366,12 +366,12 @@ def state_of_the_cluster(ground: Ground) -> None:
     world, image = ground.world, ground.world.image
     name, topic_id = ground.tp.topic, ground.image.topic_id
 
-    def known(node: NodeId) -> bool:
+    def is_current(node: NodeId) -> bool:
         core = world.brokers[node].core
         return core is not None and core.image.metadata_offset == world.image.metadata_offset
 
     node = ground.any_broker()
-    ground.must(f"node {node} to know all", lambda: known(node), 2_000)
+    ground.must(f"node {node} to know all", lambda: is_current(node), 2_000)
     image = world.image
     topic = image.topics_by_name[name]
     rows = [
@@ -397,15 +397,15 @@ def state_of_the_cluster(ground: Ground) -> None:
             elif each.topic_id == _NOWHERE:
                 ground.expect("the error of no topic id", each.error, ErrorCode.unknown_topic_id)
             elif each.name == name:
-                told = [
+                partitions = [
                     (p.partition, p.leader_id, p.leader_epoch, p.replicas, p.isr, p.partition_epoch)
                     for p in each.partitions
                 ]
-                for row, right in zip(told, rows, strict=True):
+                for row, right in zip(partitions, rows, strict=True):
                     _expect(ground, f"{name} at node {node}", row, right)
                 ground.expect("offline replicas", [p.offline for p in each.partitions if p.offline], [])
-    wanted = ((topic_id, ground.tp.partition), (_NOWHERE, 0), (topic_id, 9_999))
-    answer = ground.ask(node, GetReplicaLogInfoRequest(wanted))
+    places = ((topic_id, ground.tp.partition), (_NOWHERE, 0), (topic_id, 9_999))
+    answer = ground.ask(node, GetReplicaLogInfoRequest(places))
     ground.expect("the broker epoch", answer.broker_epoch, image.brokers[node].epoch)
     entries = [entry.error for entry in answer.entries[1:]]
     ground.expect("the errors of no logs", entries, [ErrorCode.unknown_topic_id] * 2)
@@ -414,10 +414,10 @@ def state_of_the_cluster(ground: Ground) -> None:
         ground.expect("the log of no replica", own.error, ErrorCode.not_leader_or_follower)
         return
     log = world.brokers[node].disk.logs[ground.tp]
-    said = own.error, own.last_written_leader_epoch, own.current_leader_epoch, own.leo
-    last = _last_epoch(log) if log.leo > replica.log.log_start else said[1]
+    ends = own.error, own.last_written_leader_epoch, own.current_leader_epoch, own.leo
+    last = _last_epoch(log) if log.leo > replica.log.log_start else ends[1]
     right_log = (ErrorCode.none, last, ground.image.leader_epoch, log.leo)
-    ground.expect(f"node {node}'s answer on its log", said, right_log)
+    ground.expect(f"node {node}'s answer on its log", ends, right_log)
 
 
 @_answers
@@ -440,8 +440,8 @@ def progress_of_the_quorum(ground: Ground) -> None:
     limit = max(ground.broker["replica_fetch_wait_max_ms"], 500) + 2_000
     for each in (*answer.voters, *answer.observers):
         if each.node_id == active.id:
-            heard = each.fetched_ago_ms, each.caught_up_ago_ms
-            ground.expect("when the leader heard itself", heard, (0.0, 0.0))
+            ages = each.fetched_ago_ms, each.caught_up_ago_ms
+            ground.expect("when the leader heard itself", ages, (0.0, 0.0))
             continue
         fetched, caught_up = each.fetched_ago_ms, each.caught_up_ago_ms
         if fetched is None or not 0 <= fetched <= limit:

@@ -4,6 +4,8 @@ of nodes whose way back is not the usual one."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 
 from kio.schema.errors import ErrorCode
 
@@ -159,8 +161,8 @@ def large_batches(ground: Ground) -> None:
     for result, value in zip(results, values, strict=True):
         ground.answered(result, value, -1)
     base = results[0].base_offset
-    told = [(result.error, result.base_offset) for result in results]
-    ground.expect("the answer to a large write", told, [(ErrorCode.none, base + at) for at in range(3)])
+    outcomes = [(result.error, result.base_offset) for result in results]
+    ground.expect("the answer to a large write", outcomes, [(ErrorCode.none, base + at) for at in range(3)])
     if after.base_offset in range(base, base + 3):
         ground.fail(f"a write behind a large one is at {after.base_offset}, the large one from {base} on")
 
@@ -331,14 +333,13 @@ def away_from_controllers(ground: Ground) -> None:
         ("a topic", topic, topic_ms, ErrorCode.request_timed_out),
         ("producer ids", ids, max(2 * ground.heartbeat_ms, 1_000), ErrorCode.coordinator_load_in_progress),
     ):
-        ground.must(
-            f"an answer on {what}", lambda call=call: call.done, began_ms + after_ms + 90 - world.now_ms
-        )  # type: ignore[misc]
+        remaining_ms = began_ms + after_ms + 90 - world.now_ms
+        ground.must(f"an answer on {what}", partial(attrgetter("done"), call), remaining_ms)
         took_ms = world.now_ms - began_ms
         if took_ms < after_ms - 1:
             ground.fail(f"who asked for {what} waits {after_ms} ms, and was answered after {took_ms:.0f}")
-        said = call.response.topics[0] if hasattr(call.response, "topics") else call.response
-        ground.expect(f"the error on {what}", said.error, error)
+        result = call.response.topics[0] if hasattr(call.response, "topics") else call.response
+        ground.expect(f"the error on {what}", result.error, error)
     for controller in world.controllers:
         world.mend(node, controller)
     ground.whole(ground.rejoin_ms + 2 * ground.session_ms)

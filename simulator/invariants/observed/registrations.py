@@ -4,7 +4,7 @@ given up by an election that may lose records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 from uuid import UUID
 
@@ -62,10 +62,13 @@ class Registrations(ObservedCluster):
         log = self.log(seen.node, METADATA)
         if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
             self.metadata.extend(seen.node, log)
+        early = frozenset[NodeId]()
         if image.level != self._level:
             self._level = image.level
-            self._begin_anew(_partition_records(_committed_until_level(seen.step.effects), before))
-        self._brokers_changed(seen)
+            earlier = _committed_until_level(seen.step.effects)
+            self._begin_anew(_partition_records(earlier, before))
+            early = _registered(earlier, before)
+        self._brokers_changed(seen, early)
         committed = _partition_records(seen.step.effects, before)
         for partition in image.partitions():
             old = self._known.get(partition.tp)
@@ -101,7 +104,9 @@ class Registrations(ObservedCluster):
                 *_, at_level = (partition, *_images(partition, records))
                 known.below_min |= len(at_level.isr) < self.image.min_isr(tp)
 
-    def _brokers_changed(self, seen: ObservedStep) -> None:
+    def _brokers_changed(self, seen: ObservedStep, early: Set[NodeId]) -> None:
+        """``early``: those that the same commit registered under the level before: they are believed, as
+        ever."""
         for node, broker in self.image.brokers.items():
             old = self._known_brokers.get(node)
             if old == broker:
@@ -114,7 +119,9 @@ class Registrations(ObservedCluster):
                 self.coming.discard(node)
             if broker.from_zookeeper and old is None and node in self.boots:
                 self._taken_over[node] = self.boots[node].incarnation_id
-            if old is not None and old.epoch != broker.epoch and not self._clean(broker, old):
+            if old is None or old.epoch == broker.epoch or node in early:
+                continue
+            if not self._clean(broker, old):
                 for known in self.partitions.values():
                     known.unproved.add(node)
 
@@ -211,6 +218,16 @@ def _committed_until_level(effects: Sequence[Effect]) -> Sequence[Effect]:
         and effect.fields["record"]["type"] == "FeatureLevelRecord"
     ]
     return effects[: levels[-1]] if levels else ()
+
+
+def _registered(effects: Sequence[Effect], after: int) -> frozenset[NodeId]:
+    """The brokers whose registration was committed past offset ``after``."""
+    return frozenset(
+        NodeId(effect.fields["record"]["broker_id"])
+        for effect in effects
+        if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after
+        if effect.fields["record"]["type"] == "RegisterBrokerRecord"
+    )
 
 
 def _partition_records(effects: Sequence[Effect], after: int) -> PartitionRecords:

@@ -13,6 +13,22 @@ FAST = (
 )
 
 OLD = {
+    "a broker registers uncleanly in the commit that has the later level behind it": (
+        "--seed 75698 --seconds 15 --brokers 5 --profile kraft35 --upgrade-to kip966 --partitions 2 "
+        "--idempotent --load bursts,sessions --weak 1 --produce-every-ms 60 --ask-every-ms 60 "
+        "--faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,"
+        "cut-controller,lag,hold-alter-request,hold-alter-response,hold-fetch-response,"
+        "hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,skew,disk-error,"
+        "disk-full,controller-kill,controller-power,controller-pause,controller-isolate,"
+        "controller-deaf,elect,move-leader,reassign,reassign-cancel,min-isr,delete-records,"
+        "churn-topic,hold-any,controller-midway,flush-error --fault-every-ms 2500 --pairs 0.1 "
+        "--chains 0.8 --drills --broker-setting heartbeat_interval_ms=250 --broker-setting "
+        "replica_lag_time_max_ms=2000 --broker-setting replica_fetch_wait_max_ms=100 "
+        "--broker-setting replica_fetch_backoff_ms=200 --broker-setting request_timeout_ms=1000 "
+        "--broker-setting flush_mode=every-n-batches --broker-setting flush_messages=2 "
+        "--broker-setting flush_ms=200 --controller-setting session_timeout_ms=1500 "
+        "--controller-setting unclean_recovery_strategy=balanced --keep-faults 0,1,2,3,4,14,8,9,15"
+    ),
     "a follower joins that was in time by the clock of its leader": (
         "--seed 73953 --seconds 15 --brokers 5 --idempotent --load pipeline --produce-every-ms 60 "
         "--ask-every-ms 200 --faults kill,power,pause,isolate,cut-controller,lag,hold-alter-response,"
