@@ -118,7 +118,7 @@ def _announced(ground: Ground, leader: NodeId, epoch: int) -> None:
     """Every voter knows the leader and has had all of its log."""
     world = ground.world
 
-    def is_known() -> bool:
+    def all_follow() -> bool:
         rafts = [node.core.raft for node in world.controllers.values() if node.core is not None]
         asking = [
             progress.fetched and progress.caught_up_ms is not None
@@ -128,7 +128,7 @@ def _announced(ground: Ground, leader: NodeId, epoch: int) -> None:
         ]
         return all(asking) and all((raft.leader_id, raft.epoch) == (leader, epoch) for raft in rafts)
 
-    ground.must(f"every voter to follow controller {leader}", is_known, 8_000)
+    ground.must(f"every voter to follow controller {leader}", all_follow, 8_000)
 
 
 def make_snapshots(ground: Ground, node: NodeId, count: int) -> None:

@@ -149,12 +149,21 @@ class Ground:
         return self.must("everybody back in every ISR, with every record", self._is_whole, limit)
 
     def _is_whole(self) -> bool:
-        """The image may still speak of lives that are over."""
+        """The image may still speak of lives that are over, and leaders may still not know its ISR."""
         brokers, known = self.world.brokers, self.world.image.brokers
-        return self.session.is_whole() and all(
-            server.core is not None and server.core.broker_epoch == known[node].epoch
-            for node, server in brokers.items()
+        return (
+            self.session.is_whole()
+            and all(
+                server.core is not None and server.core.broker_epoch == known[node].epoch
+                for node, server in brokers.items()
+            )
+            and all(map(self._leader_agrees, self.world.image.partitions()))
         )
+
+    def _leader_agrees(self, image: PartitionImage) -> bool:
+        server = self.world.brokers.get(image.leader)
+        replica = None if server is None or server.core is None else server.core.replica(image.tp)
+        return replica is not None and replica.leader is not None and replica.leader.isr == set(image.isr)
 
     def settle(self) -> None:
         """Preferred replicas lead, so that no balancing moves a leader in the middle of a drill."""

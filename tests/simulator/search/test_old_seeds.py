@@ -13,6 +13,20 @@ FAST = (
 )
 
 OLD = {
+    "a leader learns of its ISR later than the controllers": (
+        "--seed 76662 --seconds 10 --profile kraft35 --idempotent --load bursts,pipeline "
+        "--produce-every-ms 60 --ask-every-ms 60 --faults kill,power,clean,kill-midway,power-midway,"
+        "pause,isolate,cut,cut-one-way,cut-controller,lag,hold-alter-request,hold-alter-response,"
+        "hold-fetch-response,hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,"
+        "skew,disk-error,disk-full,controller-kill,controller-power,controller-pause,"
+        "controller-isolate,controller-deaf,elect,move-leader,reassign,reassign-cancel,min-isr,"
+        "delete-records,churn-topic,hold-any,controller-midway,flush-error --fault-every-ms 400 "
+        "--pairs 0.3 --chains 0.4 --drills --broker-setting heartbeat_interval_ms=250 "
+        "--broker-setting replica_lag_time_max_ms=1000 --broker-setting "
+        "replica_fetch_wait_max_ms=500 --broker-setting replica_fetch_backoff_ms=50 --broker-setting "
+        "request_timeout_ms=1000 --broker-setting flush_mode=every-interval --broker-setting "
+        "flush_messages=7 --broker-setting flush_ms=20 --controller-setting session_timeout_ms=1500"
+    ),
     "a broker registers uncleanly in the commit that has the later level behind it": (
         "--seed 75698 --seconds 15 --brokers 5 --profile kraft35 --upgrade-to kip966 --partitions 2 "
         "--idempotent --load bursts,sessions --weak 1 --produce-every-ms 60 --ask-every-ms 60 "
