@@ -14,19 +14,21 @@ from random import Random
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.drills.administration import ADMINISTRATION
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
+from wrackline.simulator.drills.guest import GUEST
 from wrackline.simulator.drills.progress import LONG
 from wrackline.simulator.drills.requests import SHORT
 
-EVERY = (*SHORT, *ADMINISTRATION, *LONG)
+EVERY = (*SHORT, *ADMINISTRATION, *LONG, *GUEST)
 _SHORT_DRILLS = 4
 
 
 def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
-    """Does one long drill, some short ones and one of administrators' requests, drawn by the seed. Returns
-    the log starts that were asked for."""
+    """Does one long drill, some short ones, one of administrators' requests and one with a guest, as the seed
+    draws them. Returns the log starts that were asked for."""
     draw = Random(f"{session.setup.seed}/drills")
     chosen = [*draw.sample(SHORT, _SHORT_DRILLS), draw.choice(ADMINISTRATION), draw.choice(LONG)]
     draw.shuffle(chosen)
+    chosen.append(Random(f"{session.setup.seed}/drills/guest").choice(GUEST))
     return do(session, chosen, draw, partitions)
 
 
