@@ -39,6 +39,7 @@ from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
 from wrackline.broker.model.values import mypyc_attr
 from wrackline.broker.rules.profile import Rules
 from wrackline.simulator.world.clock import WITHIN_MS
+from wrackline.simulator.world.disk import Disk
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.nodes import (
     FIRST_CLIENT,
@@ -173,6 +174,15 @@ class World(Processes):
         self.clients[node] = self._nodes[node] = client
         self._at(self.now_ms, self._boot_client, client, None)
         return client
+
+    def add_guest(self, node: NodeId, core: Core) -> None:
+        """Adds a node that plays a broker: requests of others reach its core. It is none of ``brokers``, and
+        boots no more than it asks by itself (``ask``)."""
+        self._nodes[node] = SimServer(node, core=core, incarnation=1, accepts=True, disk=Disk(UUID(int=node)))
+
+    def remove_guest(self, node: NodeId) -> None:
+        """Removes it: from now on nobody reaches the node."""
+        self._nodes[node].core = None
 
     def _boot_client(self, client: SimClient, _: None) -> StepRecord:
         return self._handle(client, ev.Boot(UUID(int=client.id), {}), "boot")

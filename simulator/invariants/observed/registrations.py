@@ -126,6 +126,8 @@ class Registrations(ObservedCluster):
                     known.unproved.add(node)
 
     def _clean(self, broker: BrokerImage, former: BrokerImage) -> bool:
+        if broker.id not in self.world.brokers:
+            return True  # a guest of a drill, which has no log
         if former.from_zookeeper and self._taken_over.get(broker.id) == broker.incarnation:
             return True  # this life was there, and has lost nothing
         boot = self.boot_of.get(broker.incarnation)

@@ -239,6 +239,29 @@ DEVIATIONS = {
         "self._begin_anew(recovered, snapshots)",
         "is left out",
         6,
+    "registration_of_a_broker": (
+        BROKERS,
+        "if request.cluster_id != draft.config.cluster_id:",
+        "its branch is never taken",
+        1,
+    ),
+    "replicas_of_a_fenced_broker": (
+        "broker/core/controller/decisions/elections.py",
+        "if not rules.may_prefer(",
+        "its branch is never taken",
+        1,
+    ),
+    "shutdown_of_a_leader": (
+        "broker/rules/leadership/registration.py",
+        "known = beat.lowest_active_offset is None or",
+        ">= becomes <",
+        1,
+    ),
+    "partition_without_a_leader": (
+        "broker/core/controller/forced_elections.py",
+        "self._counts.timed_out += 1",
+        "is left out",
+        30,
     ),
 }
 """One line of the broker that is wrong for each drill."""
