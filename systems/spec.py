@@ -46,7 +46,7 @@ class Configured:
     profile: str = ""
     """The set of rules that the system follows, for people."""
     defects: tuple[str, ...] = ()
-    """Known defects that it has been given on purpose."""
+    """Known defects, and a mutant, that it has been given on purpose."""
     flush_mode: str = "on-roll"
     """When records are synced; ``every-write``: before the high watermark passes them."""
     unclean_election: bool = False

@@ -67,6 +67,8 @@ def refusals(spec: Sections) -> Iterator[str]:
         yield f"workload.{key}: virtual time has no such setting: leave it out"
     if racks := getattr(spec.system, "racks", None):
         yield f"system.racks: virtual time has no racks: leave out {', '.join(racks)}"
+    if mutant := getattr(spec.system, "mutant", ""):
+        yield f"system.mutant {mutant}: virtual time has `wrackline simulate mutants --mutant`; leave it out"
     for key in sorted(getattr(spec.system, "config", {})):
         if why := _refused_setting(key):
             yield f"system.config.{key}: {why}"

@@ -19,8 +19,8 @@ import click
 
 import wrackline.broker
 from wrackline.compiled import PURE
+from wrackline.mutation import Mutation, mutations_of
 from wrackline.pages.template import Templates
-from wrackline.simulator.mutants.mutation import Mutation, mutations_of
 
 ROOMS = ("broker/core", "broker/rules")
 _OF_NO_DECISION = ("metrics.py", "trace.py")

@@ -11,7 +11,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
-from wrackline.simulator.mutants.mutation import REACHED, mutated
+from wrackline.mutation import REACHED, mutated
 
 
 class _MutatedLoader(SourceFileLoader):

@@ -26,11 +26,14 @@ from functools import cache
 from pathlib import Path
 
 from wrackline.systems.base import DeployError
+from wrackline.systems.wrackline.mutant import put_mutant
 
 PACKAGES = ("wrackline.broker", "wrackline.kafka_client")
 """The client: the command ``wrackline-broker admin`` runs on hosts, too."""
 OF_ZOOKEEPER = ("core", "server")
 """Folders of ``wrackline.zookeeper`` in which the broker finds, by name, what it is on ZooKeeper."""
+OURS = "wrackline"
+"""The folder of our packages in an archive."""
 DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions", "kazoo")
 SEEN_BY_HOSTS = Path("/var/lib/wrackline/bundles")
 """Where hosts of the fleet netns see what is unpacked: our own folders are hidden from them."""
@@ -53,8 +56,9 @@ class Bundle:
     archives: tuple[Archive, ...]
 
 
-def build(cache: Path) -> Bundle:
+def build(cache: Path, mutant: str = "") -> Bundle:
     """The bundle for this interpreter's minor version, from ``cache`` when its content is there already.
+    ``mutant``: the deviation that the broker is packed with (wrackline.systems.wrackline.mutant).
 
     Raises DeployError when a dependency is not installed here or the cache cannot be written.
     """
@@ -63,7 +67,7 @@ def build(cache: Path) -> Bundle:
         cache.mkdir(parents=True, exist_ok=True)
         archives = (
             _archive("deps", _dependency_files(), cache, sources=False),
-            _archive("broker", _package_files(), cache, sources=True),
+            _archive("broker", _package_files(), cache, sources=True, mutant=mutant),
         )
     except OSError as error:
         raise DeployError(
@@ -137,8 +141,8 @@ def _wanted(files: Iterable[Path]) -> list[Path]:
     return sorted(file for file in files if file.is_file() and file.suffix not in _UNUSED)
 
 
-def _digest(files: Mapping[str, Path], *, sources: bool) -> str:
-    tag = f"{sys.implementation.cache_tag} {sysconfig.get_platform()} {sources}"
+def _digest(files: Mapping[str, Path], *, sources: bool, mutant: str) -> str:
+    tag = f"{sys.implementation.cache_tag} {sysconfig.get_platform()} {sources}{mutant}"
     digest = hashlib.sha256(tag.encode())
     for name in sorted(files):
         now = files[name].stat()
@@ -153,21 +157,25 @@ def _of_content(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _archive(name: str, files: Mapping[str, Path], cache: Path, *, sources: bool) -> Archive:
-    digest = _digest(files, sources=sources)
+def _archive(
+    name: str, files: Mapping[str, Path], cache: Path, *, sources: bool, mutant: str = ""
+) -> Archive:
+    digest = _digest(files, sources=sources, mutant=mutant)
     path = cache / f"{name}-{digest}.tar.gz"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=cache, prefix=f"{name}-") as scratch:
-            _pack(files, Path(scratch), path, sources=sources)
+            _pack(files, Path(scratch), path, sources=sources, mutant=mutant)
     return Archive(name, digest, path)
 
 
-def _pack(files: Mapping[str, Path], scratch: Path, path: Path, *, sources: bool) -> None:
+def _pack(files: Mapping[str, Path], scratch: Path, path: Path, *, sources: bool, mutant: str) -> None:
     lib = scratch / "lib"
     for name, source in files.items():
         target = lib / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
+    if mutant:
+        put_mutant(lib / OURS, mutant)
     # Unchecked: the files on the host never change, and copying them there changes their times.
     compileall.compile_dir(
         lib,

@@ -16,6 +16,7 @@ from wrackline.systems.base import System
 from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true, unknown_host
+from wrackline.systems.wrackline.mutant import check_mutant
 from wrackline.systems.wrackline.settings import (
     FROM_ZOOKEEPER,
     GRANTED_MS,
@@ -38,6 +39,9 @@ class WracklineSpec(SystemSpec):
     fleet.zookeeper."""
     defects: Annotated[tuple[str, ...], Lax] = ()
     """Historic defects to start the broker with; `docs/known-bugs.md` lists them."""
+    mutant: Annotated[str, AfterValidator(check_mutant)] = ""
+    """One place of the broker that deviates, by its name in `wrackline simulate mutants`:
+    `broker/rules/replication/isr.py:14`."""
     racks: dict[str, str] = Field(default_factory=dict)
     """Host to rack; `placement: striped` spreads replicas over racks. A host without one stands in none."""
     config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
@@ -126,6 +130,7 @@ class WracklineSpec(SystemSpec):
             cluster_id=layout.cluster_id,
             profile=self.profile,
             defects=self.defects,
+            mutant=self.mutant,
             config=self.config,
             trace=self.trace,
             bundle_cache=layout.cache / "bundles",
@@ -135,7 +140,7 @@ class WracklineSpec(SystemSpec):
     def configured(self) -> Configured:
         return Configured(
             profile=self.profile,
-            defects=self.defects,
+            defects=(*self.defects, *filter(None, (self.mutant,))),
             flush_mode=str(self.config.get("flush_mode", "on-roll")),
             unclean_election=is_true(self.config.get("unclean_leader_election", False)),
             recovery_strategy=str(self.config.get("unclean_recovery_strategy", "balanced")),

@@ -50,6 +50,7 @@ class WracklineSystem(Deployed):
         cluster_id: str,
         profile: str = "kip966",
         defects: Sequence[str] = (),
+        mutant: str = "",
         config: Mapping[str, object] | None = None,
         trace: bool = True,
         racks: Mapping[str, str] | None = None,
@@ -62,6 +63,7 @@ class WracklineSystem(Deployed):
         self._cluster_id = cluster_id
         self._profile = profile
         self._defects = tuple(defects)
+        self._mutant = mutant
         self._config = dict(config or {})
         self._trace = trace
         self._racks = dict(racks or {})
@@ -96,7 +98,7 @@ class WracklineSystem(Deployed):
 
     def install(self) -> None:
         """Bundle, script and configuration to every host; starts nothing. Raises DeployError."""
-        bundle = bundles.build(self._bundle_cache)
+        bundle = bundles.build(self._bundle_cache, self._mutant)
         here: tuple[str, ...] = ()
         if any(node.host.reads_here for node in self._ours):
             by_user = any(node.host.is_folder for node in self._ours)

@@ -22,7 +22,7 @@ from wrackline.zookeeper.systems.wrackline.system import WracklineOnZooKeeper
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Listening:
     archives = tuple(Archive(name, f"{name}hash", tmp_path / f"{name}.tar.gz") for name in ("deps", "broker"))
-    monkeypatch.setattr(bundle, "build", lambda _: Bundle("3.11", archives))
+    monkeypatch.setattr(bundle, "build", lambda *_: Bundle("3.11", archives))
     return Listening()
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.mutants.command import all_mutations, equivalents, outcome_of
-from wrackline.simulator.mutants.mutation import REACHED, mutated, mutations_of
+from wrackline.mutation import REACHED, mutated, mutations_of
 
 ROOT = Path(__file__).parents[3]
 SOURCE = """
