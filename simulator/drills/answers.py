@@ -67,6 +67,7 @@ def voters(ground: Ground) -> None:
     world, active = ground.world, ground.world.active_controller()
     if active is None or active.core is None:
         return
+    _announced(ground, active.id, active.core.raft.epoch)
     node = ground.draw.choice(sorted(world.controllers))
     core = world.controllers[node].core
     if core is None:

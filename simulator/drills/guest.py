@@ -50,7 +50,8 @@ from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground
 
 NODE: NodeId = 77
 """Of the guest."""
-_TOPIC = "guest"
+GUESTS = "guest"
+"""The topic in which the guest has replicas."""
 _STRATEGY = "unclean.recovery.strategy"
 _WINDOW_MS = 2_000
 """How long answers are waited for when logs are compared."""
@@ -75,18 +76,18 @@ class Guest:
         """(epoch of the last record, end) of every log that it is asked for; None: it does not answer."""
         self.current_epoch = 0
         self.error = ErrorCode.none
-        self.asked = 0
+        self.questions = 0
         """How many times it was asked for the ends of its logs."""
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]:  # noqa: ARG002
         if not isinstance(event, RequestReceived) or not isinstance(event.request, GetReplicaLogInfoRequest):
             return []
-        self.asked += 1
+        self.questions += 1
         if self.log is None:
             return []
-        written, end = self.log
+        epoch, end = self.log
         entries = tuple(
-            ReplicaLogInfo(topic, number, written, self.current_epoch, end, self.error)
+            ReplicaLogInfo(topic, number, epoch, self.current_epoch, end, self.error)
             for topic, number in event.request.partitions
         )
         return [Reply(event.request_id, GetReplicaLogInfoResponse(self.epoch, entries))]
@@ -119,10 +120,10 @@ class Guest:
         self, *, fence: bool = False, stop: bool = False, behind: bool = False, epoch: int | None = None
     ) -> Beat | ErrorCode:
         """One heartbeat. ``behind``: of who does not know yet that it is registered."""
-        known = self.image
+        image = self.image
         offset = self.ground.world.image.metadata_offset
-        if behind and known is not None:
-            offset = known.registration_offset - 1
+        if behind and image is not None:
+            offset = image.registration_offset - 1
         request = BrokerHeartbeatRequest(NODE, self.epoch if epoch is None else epoch, offset, fence, stop)
         answer: BrokerHeartbeatResponse = self.ask(request)
         if answer.error is not ErrorCode.none:
@@ -191,14 +192,14 @@ def registration_of_a_broker(ground: Ground) -> None:
 
 
 def _expect_registration(ground: Ground, guest: Guest, request: BrokerRegistrationRequest) -> None:
-    known = guest.image
-    if known is None:
+    image = guest.image
+    if image is None:
         ground.fail("a broker has registered, and is not there")
-    assert known is not None
+    assert image is not None
     right = (guest.epoch, request.incarnation_id, request.host, request.port, True, False, request.levels)
-    now = (known.epoch, known.incarnation, known.host, known.port, known.fenced)
-    ground.expect("a registration", (*now, known.in_controlled_shutdown, known.levels), right)
-    ground.expect("its offset", known.registration_offset, guest.epoch)
+    now = (image.epoch, image.incarnation, image.host, image.port, image.fenced)
+    ground.expect("a registration", (*now, image.in_controlled_shutdown, image.levels), right)
+    ground.expect("its offset", image.registration_offset, guest.epoch)
 
 
 def _amend(ground: Ground, guest: Guest) -> None:
@@ -229,7 +230,7 @@ def _amend(ground: Ground, guest: Guest) -> None:
 def _heartbeats(ground: Ground, guest: Guest) -> None:
     """The table of states: (fenced or not, what is asked for) and the answer."""
     unfenced, fenced, gone = (True, False, False), (True, True, False), (True, True, True)
-    for asked, right in (
+    for flags, right in (
         ({"behind": True}, (False, True, False)),
         ({"behind": True, "fence": True}, (False, True, False)),
         ({"fence": True}, fenced),
@@ -243,9 +244,9 @@ def _heartbeats(ground: Ground, guest: Guest) -> None:
         ({"fence": True}, fenced),
         ({}, unfenced),
     ):
-        ground.expect(f"the answer to a heartbeat with {asked}", guest.beat(**asked), right)
+        ground.expect(f"the answer to a heartbeat with {flags}", guest.beat(**flags), right)
         now = guest.image
-        ground.expect(f"being fenced after {asked}", now is not None and now.fenced, right[1])
+        ground.expect(f"being fenced after {flags}", now is not None and now.fenced, right[1])
     first = guest.ask(AllocateProducerIdsRequest(NODE, guest.epoch))
     second = guest.ask(AllocateProducerIdsRequest(NODE, guest.epoch))
     length = _active(ground).config.producer_id_block
@@ -258,11 +259,11 @@ def _heartbeats(ground: Ground, guest: Guest) -> None:
 
 def _silence(ground: Ground, guest: Guest) -> None:
     """Nobody takes the place of who lives. Who registers again, or beats, is heard; silence has its end."""
-    epoch, known = guest.epoch, guest.image
+    epoch, image = guest.epoch, guest.image
     error = ErrorCode.duplicate_broker_registration
     ground.expect("another life while this one lives", guest.register(guest.request()), error)
     ground.expect("the end of who lives", guest.unregister(), ErrorCode.invalid_request)
-    ground.expect("its registration", guest.image, known)
+    ground.expect("its registration", guest.image, image)
     guest.lives -= 1
     if ground.draw.random() < 0.8:
         return
@@ -287,7 +288,7 @@ def _silence(ground: Ground, guest: Guest) -> None:
 
 
 def _tp(number: int = 0) -> TopicPartition:
-    return TopicPartition(_TOPIC, number)
+    return TopicPartition(GUESTS, number)
 
 
 def _partition(ground: Ground, number: int = 0) -> PartitionImage:
@@ -307,17 +308,17 @@ def _create(ground: Ground, topic: NewTopic) -> ErrorCode:
 @contextmanager
 def _topic(ground: Ground, *replicas: tuple[NodeId, ...], min_isr: int = 1) -> Iterator[None]:
     topic = NewTopic(
-        _TOPIC, assignments=dict(enumerate(replicas)), configs={"min.insync.replicas": str(min_isr)}
+        GUESTS, assignments=dict(enumerate(replicas)), configs={"min.insync.replicas": str(min_isr)}
     )
     ground.expect(f"the answer to {topic}", _create(ground, topic), ErrorCode.none)
     yield
-    gone = ground.ask(ground.any_broker(), DeleteTopicsRequest((_TOPIC,), ANSWER_MS)).topics[0].error
+    gone = ground.ask(ground.any_broker(), DeleteTopicsRequest((GUESTS,), ANSWER_MS)).topics[0].error
     ground.expect("the answer to DeleteTopics", gone, ErrorCode.none)
 
 
 def _set(ground: Ground, name: str, value: str) -> None:
     change = ConfigChange(name, AlterOp.SET, value)
-    request = IncrementalAlterConfigsRequest((AlteredResource(Resource(TOPIC, _TOPIC), (change,)),))
+    request = IncrementalAlterConfigsRequest((AlteredResource(Resource(TOPIC, GUESTS), (change,)),))
     error = ground.ask(ground.any_broker(), request).resources[0].error
     ground.expect(f"the answer to {name}={value}", error, ErrorCode.none)
 
@@ -358,10 +359,10 @@ def replicas_of_a_fenced_broker(ground: Ground) -> None:
     with _visit(ground) as guest:
         ground.expect("the answer to a guest", guest.register(guest.request()), ErrorCode.none)
         for topic, error in (
-            (NewTopic(_TOPIC, 1, len(brokers) + 1), ErrorCode.invalid_replication_factor),
-            (NewTopic(_TOPIC, assignments={0: (NODE,)}), ErrorCode.invalid_replica_assignment),
+            (NewTopic(GUESTS, 1, len(brokers) + 1), ErrorCode.invalid_replication_factor),
+            (NewTopic(GUESTS, assignments={0: (NODE,)}), ErrorCode.invalid_replica_assignment),
             (
-                NewTopic(_TOPIC, assignments={0: (one, NODE), 1: (NODE,)}),
+                NewTopic(GUESTS, assignments={0: (one, NODE), 1: (NODE,)}),
                 ErrorCode.invalid_replica_assignment,
             ),
         ):
@@ -377,12 +378,12 @@ def replicas_of_a_fenced_broker(ground: Ground) -> None:
             ground.expect("its heartbeat", guest.beat(), (True, False, False))
             now = _partition(ground)
             ground.expect("the leader when it is unfenced", (now.leader, now.isr), (one, (one,)))
-        placed = NewTopic(_TOPIC, 2, len(brokers) + 1)
+        placed = NewTopic(GUESTS, 2, len(brokers) + 1)
         ground.expect("a topic on everybody", _create(ground, placed), ErrorCode.none)
         now = _partition(ground)
         ground.expect("its replicas", sorted(now.replicas), [*brokers, NODE])
         ground.expect("its ISR", sorted(now.isr), [*brokers, NODE])
-        gone = ground.ask(one, DeleteTopicsRequest((_TOPIC,), ANSWER_MS)).topics[0].error
+        gone = ground.ask(one, DeleteTopicsRequest((GUESTS,), ANSWER_MS)).topics[0].error
         ground.expect("the answer to DeleteTopics", gone, ErrorCode.none)
 
 
@@ -403,7 +404,7 @@ def _proposed(ground: Ground, guest: Guest, *isr: tuple[NodeId, int], **changes:
 def _lead_alone(ground: Ground, guest: Guest) -> None:
     """The guest leads, and takes the other replica out of the ISR."""
     me = (NODE, guest.epoch)
-    strange = TopicPartition(_TOPIC, 9)
+    strange = TopicPartition(GUESTS, 9)
     for what, result, error in (
         (
             "topic",
@@ -461,8 +462,8 @@ def shutdown_of_a_leader(ground: Ground) -> None:
             if not may_go():
                 ground.fail("a broker that shuts down may not go, and everybody knows who leads")
             for node, server in world.brokers.items():
-                known = -1 if server.core is None else server.core.image.metadata_offset
-                if known < offset:
+                offset_there = -1 if server.core is None else server.core.image.metadata_offset
+                if offset_there < offset:
                     ground.fail(f"a broker may go, and node {node} does not know who leads instead")
             ground.expect("another life then", guest.register(guest.request()), ErrorCode.none)
             now = _partition(ground)
@@ -559,7 +560,7 @@ def _unclean_election(ground: Ground, guest: Guest, other: NodeId) -> None:  # n
     ground.expect("the same again", again, (ErrorCode.election_not_needed, False))
 
 
-def _unclean_election_of_nobody(ground: Ground, guest: Guest, other: NodeId) -> None:
+def _unclean_election_without_answer(ground: Ground, guest: Guest, other: NodeId) -> None:
     """Nobody answers: nobody leads, the operator hears so in time, and what is said later elects nobody."""
     before, wait_ms = _counts(ground), 500
     hold = ground.world.hold(
@@ -585,12 +586,12 @@ def _unclean_election_of_a_topic_that_goes(ground: Ground, guest: Guest, other: 
     call = ground.call(_active(ground).config.node_id, request)
     ground.rest(_EARLY_MS)
     node = ground.any_broker()
-    gone = ground.ask(node, DeleteTopicsRequest((_TOPIC,), ANSWER_MS)).topics[0].error
+    gone = ground.ask(node, DeleteTopicsRequest((GUESTS,), ANSWER_MS)).topics[0].error
     ground.expect("the answer to DeleteTopics", gone, ErrorCode.none)
     ground.must("an answer about a topic that is gone", lambda: call.done, SLACK_MS)
     errors = [one.error for one in call.response.partitions]
     ground.expect("its error", errors, [ErrorCode.unknown_topic_or_partition])
-    ground.expect("a new topic", _create(ground, NewTopic(_TOPIC, 1, 1)), ErrorCode.none)
+    ground.expect("a new topic", _create(ground, NewTopic(GUESTS, 1, 1)), ErrorCode.none)
 
 
 def _comparison_of_all(ground: Ground, guest: Guest, other: NodeId) -> None:
@@ -620,8 +621,8 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
     asked for again."""
     before, epoch = _counts(ground), _partition(ground).leader_epoch
     guest.log, guest.current_epoch = (0, 5), epoch
-    wrong = ground.draw.choice(("an old leader epoch", "an error", "a lost log", "no answer", "nothing"))
-    match wrong:
+    flaw = ground.draw.choice(("an old leader epoch", "an error", "a lost log", "no answer", "nothing"))
+    match flaw:
         case "an old leader epoch":
             guest.current_epoch = epoch - 1
         case "an error":
@@ -635,13 +636,13 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
     waiting = 'unclean_recovery_partitions_count strategy="balanced"'
     ground.expect("the partitions that wait", _counts(ground)[waiting], 1)
     ground.expect("its heartbeat", guest.beat(), (True, False, False))
-    if wrong != "nothing":
+    if flaw != "nothing":
         ground.rest(_EARLY_MS)
-        ground.expect(f"the leader after {wrong}", _state(ground), (NO_LEADER, (), (), (NODE,), epoch, 0))
+        ground.expect(f"the leader after {flaw}", _state(ground), (NO_LEADER, (), (), (NODE,), epoch, 0))
         # At once, and after 100 and 200 ms.
-        asked = {"a lost log": (1, 1), "no answer": (1, 1)}.get(wrong, (2, 3))
-        if not asked[0] <= guest.asked <= asked[1]:
-            ground.fail(f"after {wrong} a broker was asked {guest.asked} times in {_EARLY_MS} ms")
+        bounds = {"a lost log": (1, 1), "no answer": (1, 1)}.get(flaw, (2, 3))
+        if not bounds[0] <= guest.questions <= bounds[1]:
+            ground.fail(f"after {flaw} a broker was asked {guest.questions} times in {_EARLY_MS} ms")
         if guest.log is None or guest.error is ErrorCode.kafka_storage_error:
             guest.beat(fence=True)
             guest.log, guest.error = (0, 5), ErrorCode.none
@@ -654,7 +655,7 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
         ground.rest(60)
     ground.expect("what is there then", _state(ground)[:4], (NODE, (NODE,), (), ()))
     _expect_loss(ground, NODE, "balanced", before)
-    guest.asked = 0
+    guest.questions = 0
 
 
 def _named_leader(ground: Ground, guest: Guest, other: NodeId) -> None:
@@ -713,7 +714,7 @@ _WAYS: tuple[Way, ...] = (
     _its_return,
     _election_by_setting,
     _unclean_election,
-    _unclean_election_of_nobody,
+    _unclean_election_without_answer,
     _unclean_election_of_a_topic_that_goes,
     _comparison_of_all,
     _balanced_recovery,

@@ -22,6 +22,7 @@ from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
 from wrackline.simulator.clients.session_consumer import SessionConsumer
 from wrackline.simulator.drills.drill import drill
+from wrackline.simulator.drills.guest import GUESTS
 from wrackline.simulator.faults.actions import actions
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.setup import Setup
@@ -245,9 +246,13 @@ class Run:
             self.driver.deleted[tp] = max(offset, self.driver.deleted.get(tp, 0))
 
     def _elect(self) -> None:
-        """Elects a leader as an operator does whose cluster has no recovery of its own (KIP-966)."""
+        """Elects a leader as an operator does whose cluster has no recovery of its own (KIP-966). A drill's
+        topic is the drill's."""
         world = self.world
-        without = tuple(part.tp for part in world.image.partitions() if part.leader == NO_LEADER)
+        partitions = world.image.partitions()
+        without = tuple(
+            part.tp for part in partitions if part.leader == NO_LEADER and part.tp.topic != GUESTS
+        )
         if without and world.all_unfenced() and self.final is None:
             world.ask(min(world.brokers), ElectLeadersRequest(ElectionType.UNCLEAN, without, 5_000), 5_000)
         world.at(world.now_ms + _OPERATOR_MS, self._elect)

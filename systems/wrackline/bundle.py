@@ -32,7 +32,7 @@ PACKAGES = ("wrackline.broker", "wrackline.kafka_client")
 """The client: the command ``wrackline-broker admin`` runs on hosts, too."""
 OF_ZOOKEEPER = ("core", "server")
 """Folders of ``wrackline.zookeeper`` in which the broker finds, by name, what it is on ZooKeeper."""
-OURS = "wrackline"
+PACKAGE = "wrackline"
 """The folder of our packages in an archive."""
 DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions", "kazoo")
 SEEN_BY_HOSTS = Path("/var/lib/wrackline/bundles")
@@ -175,7 +175,7 @@ def _pack(files: Mapping[str, Path], scratch: Path, path: Path, *, sources: bool
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
     if mutant:
-        put_mutant(lib / OURS, mutant)
+        put_mutant(lib / PACKAGE, mutant)
     # Unchecked: the files on the host never change, and copying them there changes their times.
     compileall.compile_dir(
         lib,

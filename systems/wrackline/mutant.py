@@ -12,13 +12,13 @@ from pathlib import Path
 
 from wrackline.mutation import REACHED, mutated, mutations_of
 
-SAID = "MUTANT REACHED"
+MARK = "MUTANT REACHED"
 """What a node's log has, once in each life of the process, when it runs the changed place."""
 _PROGRAM = f"""
 def {REACHED}(lives=[]):
     if not lives:
         import sys
-        lives.append(print({SAID!r}, file=sys.stderr, flush=True))
+        lives.append(print({MARK!r}, file=sys.stderr, flush=True))
 """
 _EXAMPLE = "name one as `wrackline simulate mutants` does, broker/rules/replication/isr.py:14"
 
@@ -33,9 +33,9 @@ def check_mutant(name: str) -> str:
     source = Path(folders[0], file) if folders else Path(file)
     if not file.startswith("broker/") or ".." in source.parts or not source.is_file():
         raise ValueError(f"{name}: there is no such file of the broker; {_EXAMPLE}")
-    known = len(mutations_of(file, source.read_text(encoding="utf-8")))
-    if not number.isdecimal() or int(number) >= known:
-        raise ValueError(f"{name}: {file} has mutants 0 to {known - 1}; {_EXAMPLE}")
+    count = len(mutations_of(file, source.read_text(encoding="utf-8")))
+    if not number.isdecimal() or int(number) >= count:
+        raise ValueError(f"{name}: {file} has mutants 0 to {count - 1}; {_EXAMPLE}")
     return name
 
 

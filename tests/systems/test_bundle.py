@@ -96,7 +96,7 @@ def test_a_mutant_is_packed_and_says_when_it_is_reached(cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "error"),
     [
         ("broker/rules/x.py:1", "no such file of the broker; name one as `wrackline simulate mutants` does"),
         ("nemesis/heal.py:1", "no such file of the broker"),
@@ -105,8 +105,8 @@ def test_a_mutant_is_packed_and_says_when_it_is_reached(cache: Path) -> None:
         ("broker/rules/replication/watermark.py", "no such file of the broker"),
     ],
 )
-def test_a_mutant_that_is_none_is_refused(name: str, said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_a_mutant_that_is_none_is_refused(name: str, error: str) -> None:
+    with pytest.raises(ValidationError, match=error):
         WracklineSpec(mutant=name)
 
 

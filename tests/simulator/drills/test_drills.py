@@ -239,6 +239,7 @@ DEVIATIONS = {
         "self._begin_anew(recovered, snapshots)",
         "is left out",
         6,
+    ),
     "registration_of_a_broker": (
         BROKERS,
         "if request.cluster_id != draft.config.cluster_id:",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from wrackline.mutation import REACHED, mutated, mutations_of
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.mutants.command import all_mutations, equivalents, outcome_of
-from wrackline.mutation import REACHED, mutated, mutations_of
 
 ROOT = Path(__file__).parents[3]
 SOURCE = """
