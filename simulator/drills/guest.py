@@ -620,7 +620,7 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
     """The last member of the ELR comes back without proof of its log: it is asked, and what does not count is
     asked for again."""
     before, epoch = _counts(ground), _partition(ground).leader_epoch
-    guest.log, guest.current_epoch = (0, 5), epoch
+    guest.log, guest.current_epoch, guest.questions = (0, 5), epoch, 0
     flaw = ground.draw.choice(("an old leader epoch", "an error", "a lost log", "no answer", "nothing"))
     match flaw:
         case "an old leader epoch":
@@ -655,7 +655,6 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
         ground.rest(60)
     ground.expect("what is there then", _state(ground)[:4], (NODE, (NODE,), (), ()))
     _expect_loss(ground, NODE, "balanced", before)
-    guest.questions = 0
 
 
 def _named_leader(ground: Ground, guest: Guest, other: NodeId) -> None:
