@@ -82,9 +82,10 @@ class ObservedCluster:
         return replica if replica is not None and replica.leader_epoch != NO_EPOCH else None
 
     def current(self, replica: Replica) -> PartitionImage | None:
-        """The committed registration, if ``replica`` is its leader and not a stale one."""
+        """The committed registration, if ``replica`` is its leader and not a stale one, or one of an earlier
+        topic of that name."""
         image = self.image.partition(replica.tp)
-        leads = replica.leader is not None and image is not None
+        leads = replica.leader is not None and image is not None and image.topic_id == replica.topic_id
         leads = leads and image.leader_epoch == replica.leader_epoch  # type: ignore[union-attr]
         return image if leads else None
 

@@ -13,6 +13,20 @@ FAST = (
 )
 
 OLD = {
+    "a topic is made again under its name, and its leader does not know yet": (
+        "--seed 110606 --seconds 15 --controllers 3 --partitions 2 --producers 1 --idempotent --load "
+        "times --weak 1 --produce-every-ms 500 --ask-every-ms 200 --combined --faults clean,"
+        "kill-midway,power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,"
+        "hold-alter-request,hold-alter-response,hold-fetch-response,hold-metadata,"
+        "hold-produce-response,hold-heartbeat,disk-error,controller-kill,controller-power,"
+        "controller-pause,controller-deaf,move-leader,reassign,reassign-cancel,delete-records,"
+        "hold-any,controller-midway,flush-error --pairs 0.1 --chains 0.8 --drills --broker-setting "
+        "heartbeat_interval_ms=133 --broker-setting replica_lag_time_max_ms=2000 --broker-setting "
+        "replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=50 --broker-setting "
+        "request_timeout_ms=1000 --broker-setting num_replica_fetchers=2 --controller-setting "
+        "session_timeout_ms=800 --controller-setting leader_imbalance_check_interval_ms=2000 "
+        "--controller-setting placement=striped"
+    ),
     "a leader learns of its ISR later than the controllers": (
         "--seed 76662 --seconds 10 --profile kraft35 --idempotent --load bursts,pipeline "
         "--produce-every-ms 60 --ask-every-ms 60 --faults kill,power,clean,kill-midway,power-midway,"
