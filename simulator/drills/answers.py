@@ -355,7 +355,11 @@ def _reads_by_time(ground: Ground, leader: NodeId, log: SimLog, readable: Sequen
     times = [one.header.max_timestamp for one in readable]
     after = listed(max(times) + 1).offset
     ground.expect("the first record after the newest", after, -1)
-    at = ground.draw.choice(times)
+    # A producer may send any time; a negative one asks for an end of the log instead.
+    timed = [each for each in times if each >= 0]
+    if not timed:
+        return
+    at = ground.draw.choice(timed)
     right = next(one.header.base_offset for one in log.batches if one.header.max_timestamp >= at)
     ground.expect(f"the first record at time {at} or after", listed(at).offset, right)
 

@@ -13,6 +13,21 @@ FAST = (
 )
 
 OLD = {
+    "a producer's time of -1 asks for the log's end": (
+        "--seed 130139 --seconds 15 --brokers 5 --profile kip101 --partitions 2 --load batches,"
+        "bursts,times --produce-every-ms 120 --ask-every-ms 200 --faults kill,power,clean,"
+        "kill-midway,power-midway,pause,isolate,cut,cut-one-way,lag,hold-fetch-response,"
+        "hold-metadata,hold-produce-response,skew,disk-error,disk-full,controller-kill,"
+        "controller-power,controller-pause,controller-deaf,elect,move-leader,reassign,"
+        "reassign-cancel,min-isr,delete-records,churn-topic,hold-any --pairs 0.1 --chains 0.8 "
+        "--drills --broker-setting heartbeat_interval_ms=133 --broker-setting "
+        "replica_lag_time_max_ms=1000 --broker-setting replica_fetch_wait_max_ms=500 "
+        "--broker-setting replica_fetch_backoff_ms=50 --broker-setting request_timeout_ms=1000 "
+        "--broker-setting flush_mode=every-n-batches --broker-setting flush_messages=2 "
+        "--broker-setting flush_ms=200 --broker-setting max_incremental_fetch_session_cache_slots=0 "
+        "--broker-setting min_incremental_fetch_session_eviction_ms=500 --controller-setting "
+        "session_timeout_ms=800 --controller-setting placement=striped --codec"
+    ),
     "a topic is made again under its name, and its leader does not know yet": (
         "--seed 110606 --seconds 15 --controllers 3 --partitions 2 --producers 1 --idempotent --load "
         "times --weak 1 --produce-every-ms 500 --ask-every-ms 200 --combined --faults clean,"
