@@ -83,3 +83,11 @@ def test_the_hunt_has_every_workload_of_the_newest_kafka_and_nothing_that_must_f
         assert (spec.nemesis.schedule, spec.nemesis.guided) == ((), None)
     of_clients = {(spec.workload.name, spec.workload.client.library) for spec in made}
     assert {("log", "java"), ("log", "librdkafka"), ("group", "java"), ("group", "librdkafka")} <= of_clients
+
+
+def test_the_night_of_mutants_has_seven_that_exist_and_expects_each_to_be_noticed() -> None:
+    path = Path(__file__).parents[3] / "docs" / "examples" / "mutant-night.yaml"
+    made = [case.spec.system.configured() for case in cases(load_night(path), path)]
+    assert len(made) == 21
+    assert len({one.defects for one in made}) == 7
+    assert all(len(one.defects) == 1 for one in made)
