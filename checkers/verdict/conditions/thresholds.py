@@ -94,7 +94,8 @@ def _recovery_s(run: Run, figures: Figures) -> float | None:
 def _recovered_ns(run: Run, figures: Figures, fault: Fault, place: Place) -> float:
     end = float(fault.ended_ns or 0)
     last, first, gap = figures.gaps.get((fault.id, place), (None, None, 0))
-    if gap and first is None and last is not None and last + gap > end:
+    # Clients are stopped in the last gap: it tells something where it is longer than the acks before it.
+    if gap and first is None and last is not None and gap > last - end:
         return float("inf")
     shrank, full_ns = metrics.isr_under(run, fault, place)
     if shrank and full_ns is None:
