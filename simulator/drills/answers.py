@@ -189,6 +189,8 @@ def pieces_of_a_snapshot(ground: Ground) -> None:
             continue
         request = replace(good, **changes)
         answer = ground.ask(active.id, request)
+        if snapshot not in active.disk.snapshots:
+            return  # newer ones have been made meanwhile
         ground.expect(f"the answer to a piece {what}", answer.error, error)
         ground.expect("whom it names as leader", (answer.leader_id, answer.leader_epoch), (active.id, epoch))
         if error is none:

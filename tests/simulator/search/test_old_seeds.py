@@ -13,6 +13,18 @@ FAST = (
 )
 
 OLD = {
+    "a snapshot goes while pieces of it are asked for": (
+        "--seed 131651 --seconds 15 --controllers 3 --partitions 2 --idempotent --load pipeline "
+        "--weak 1 --produce-every-ms 60 --ask-every-ms 200 --faults kill,power,clean,kill-midway,"
+        "power-midway,cut-one-way,cut-controller,lag,hold-alter-response,hold-fetch-request,"
+        "hold-metadata,hold-produce-response,hold-heartbeat,skew,disk-error,controller-power,"
+        "controller-pause,controller-isolate,elect,move-leader,reassign-cancel,min-isr,churn-topic,"
+        "hold-any,controller-midway --fault-every-ms 2500 --pairs 0.1 --chains 0.8 --drills "
+        "--broker-setting heartbeat_interval_ms=500 --broker-setting replica_lag_time_max_ms=6000 "
+        "--broker-setting replica_fetch_wait_max_ms=500 --broker-setting replica_fetch_backoff_ms=50 "
+        "--broker-setting request_timeout_ms=1000 --controller-setting session_timeout_ms=3000 "
+        "--controller-setting unclean_recovery_strategy=manual --controller-setting placement=striped"
+    ),
     "a producer's time of -1 asks for the log's end": (
         "--seed 130139 --seconds 15 --brokers 5 --profile kip101 --partitions 2 --load batches,"
         "bursts,times --produce-every-ms 120 --ask-every-ms 200 --faults kill,power,clean,"
