@@ -16,19 +16,23 @@ from wrackline.simulator.drills.administration import ADMINISTRATION
 from wrackline.simulator.drills.answers import ANSWERS, voters
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
 from wrackline.simulator.drills.guest import GUEST
+from wrackline.simulator.drills.partitions import PARTITIONS
 from wrackline.simulator.drills.progress import LONG, quorum, return_by_snapshot
+from wrackline.simulator.drills.replicas import REPLICAS
 from wrackline.simulator.drills.requests import SHORT
 from wrackline.simulator.drills.waits import RETURNS, WAITS, shorter_log
 
-EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS, *GUEST)
+DATA = (*PARTITIONS, *REPLICAS)
+EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS, *GUEST, *DATA)
 _SHORT_DRILLS = 4
 _RETURNING, _OF_QUORUM = 0.25, 0.5
 """Shares of the runs with one more of the drills that take long: of all runs, and of those with a quorum."""
 
 
 def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
-    """Does one long drill, some short ones, one of administrators' requests, one of answers or waits and one
-    with a guest, drawn by the seed. Returns the log starts that were asked for."""
+    """Does one long drill, some short ones, one of administrators' requests, one of answers or waits, one
+    with a guest and one of partitions or replicas, drawn by the seed. Returns the log starts that were asked
+    for."""
     draw = Random(f"{session.setup.seed}/drills")
     chosen = [*draw.sample(SHORT, _SHORT_DRILLS), draw.choice(ADMINISTRATION), draw.choice(LONG)]
     draw.shuffle(chosen)
@@ -41,6 +45,7 @@ def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
     if later.random() < _RETURNING:
         chosen.append(later.choice(RETURNS))
     chosen.append(Random(f"{session.setup.seed}/drills/guest").choice(GUEST))
+    chosen.append(Random(f"{session.setup.seed}/drills/data").choice(DATA))
     return do(session, chosen, draw, partitions)
 
 

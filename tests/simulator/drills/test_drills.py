@@ -264,6 +264,24 @@ DEVIATIONS = {
         "is left out",
         30,
     ),
+    "several_partitions": (
+        "broker/core/replication/purgatory.py",
+        "if heap and (self._armed_ms is None or heap[0][0]",
+        "without 'heap[0][0] < self._armed_ms'",
+        1,
+    ),
+    "settings_in_force": (
+        "broker/core/replication/replica.py",
+        "self._flush_timer = False",
+        "False becomes True",
+        3,
+    ),
+    "progress_of_a_follower": (
+        "broker/core/replication/leader.py",
+        "elif offset >= state.leader_leo_at_fetch:",
+        "its branch is always taken",
+        2,
+    ),
 }
 """One line of the broker that is wrong for each drill."""
 
