@@ -16,14 +16,14 @@ from wrackline.simulator.drills.administration import ADMINISTRATION
 from wrackline.simulator.drills.answers import ANSWERS, voters
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
 from wrackline.simulator.drills.guest import GUEST
-from wrackline.simulator.drills.partitions import PARTITIONS
+from wrackline.simulator.drills.partitions import PARTITIONS, producers_that_are_silent
 from wrackline.simulator.drills.progress import LONG, quorum, return_by_snapshot
 from wrackline.simulator.drills.replicas import REPLICAS
 from wrackline.simulator.drills.requests import SHORT
 from wrackline.simulator.drills.waits import RETURNS, WAITS, shorter_log
 
 DATA = (*PARTITIONS, *REPLICAS)
-EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS, *GUEST, *DATA)
+EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS, *GUEST, *DATA, producers_that_are_silent)
 _SHORT_DRILLS = 4
 _RETURNING, _OF_QUORUM = 0.25, 0.5
 """Shares of the runs with one more of the drills that take long: of all runs, and of those with a quorum."""
@@ -46,6 +46,8 @@ def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
         chosen.append(later.choice(RETURNS))
     chosen.append(Random(f"{session.setup.seed}/drills/guest").choice(GUEST))
     chosen.append(Random(f"{session.setup.seed}/drills/data").choice(DATA))
+    if "producer_id_expiration_ms" in dict(session.setup.broker):
+        chosen.append(producers_that_are_silent)
     return do(session, chosen, draw, partitions)
 
 

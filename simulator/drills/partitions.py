@@ -10,11 +10,14 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages.admin import (
+    BROKER,
     TOPIC,
     AlteredResource,
     AlterOp,
+    AlterPartitionReassignmentsRequest,
     ConfigChange,
     IncrementalAlterConfigsRequest,
+    Reassignment,
     Resource,
 )
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
@@ -42,6 +45,8 @@ from wrackline.simulator.world.nodes import Call
 
 _TOPIC = "several"
 _NOWHERE = TopicPartition("nowhere", 0)
+_RATE, _RECORD_BYTES = 2_000, 900
+"""Bytes per second for a replica that is added, and of a record that it copies."""
 _LATE_MS = 90
 """What an answer may take besides the time that it waits."""
 _ALL = 100_000
@@ -329,3 +334,85 @@ def settings_in_force(ground: Ground) -> None:
                     ground.expect("the answer to acks=1", produced(_batch(ground)), _none)
                 ground.must(f"a flush with {name}={value}", lambda: log.synced == log.leo, within_ms)
             altered(name, None)
+
+
+@_partitions
+def throttled_replicas(ground: Ground) -> None:
+    """A replica that is added copies at the rate that an operator has set; who is a replica already does not
+    wait for it, nor does the new one when it has all."""
+    world = ground.world
+    leader, other, third = ground.draw.sample(sorted(world.brokers), 3)
+
+    def limit(value: str | None) -> None:
+        change = ConfigChange(
+            "follower.replication.throttled.rate", AlterOp.DELETE if value is None else AlterOp.SET, value
+        )
+        request = IncrementalAlterConfigsRequest((AlteredResource(Resource(BROKER, ""), (change,)),))
+        error = ground.ask(ground.any_broker(), request).resources[0].error
+        ground.expect("the answer to a rate", error, _none)
+        ground.must("every broker to know the rate", knows_all, 1_500)
+
+    def knows_all() -> bool:
+        cores = [server.core for server in world.brokers.values()]
+        return all(c is not None and c.image.metadata_offset == world.image.metadata_offset for c in cores)
+
+    def write(count: int) -> None:
+        """Not held back: each takes what messages and a flush take."""
+        for _ in range(count):
+            part = ProducePartition(_tp(0), _batch(ground, 1, _RECORD_BYTES))
+            call = ground.call(leader, ProduceRequest(-1, 3_000, (part,)))
+            ground.must("a write in the time of one", lambda call=call: call.done, SLACK_MS)  # type: ignore[misc]
+
+    def copied() -> int:
+        log = world.brokers[third].disk.logs.get(_tp(0))
+        return 0 if log is None else log.leo
+
+    with _topic(ground, (leader, other)):
+        limit(str(_RATE))
+        write(3)
+        size = len(_log(ground, leader, 0).batches[0].data)
+        target = Reassignment(_tp(0), (leader, other, third))
+        asked = AlterPartitionReassignmentsRequest((target,), ANSWER_MS)
+        ground.expect("the answer to a move", ground.ask(leader, asked).partitions[0].error, _none)
+        ground.must("the first records at a new replica", lambda: copied() > 0, ground.rejoin_ms)
+        least_ms = 1_000 * 2 * size / _RATE
+        took_ms = ground.must(
+            "every record at a new replica", lambda: copied() == 3, least_ms + ground.fetch_ms + SLACK_MS
+        )
+        if took_ms < least_ms - _LATE_MS:
+            ground.fail(f"a new replica copied {2 * size} bytes in {took_ms:.0f} ms, at {_RATE} bytes/s")
+
+        def has_joined() -> bool:
+            image = world.image.partition(_tp(0))
+            return image is not None and not image.adding and third in image.isr and knows_all()
+
+        ground.must("the new replica in the ISR", has_joined, ground.rejoin_ms)
+        ground.rest(1_000 * size / _RATE)
+        write(3)
+        limit(None)
+
+
+def producers_that_are_silent(ground: Ground) -> None:
+    """A producer is known as long as it writes, and forgotten when it was silent for too long, not before."""
+    if "producer_id_expiration_ms" not in ground.broker:
+        return
+    leader, producer = ground.image.leader, 8_000_000 + ground.draw.randrange(1_000_000)
+    silent_ms: float = ground.broker["producer_id_expiration_ms"]
+    look_ms: float = ground.broker["producer_id_expiration_check_interval_ms"]
+    with _topic(ground, (leader,)):
+
+        def produced(sequence: int) -> tuple[ErrorCode, int]:
+            data = encode((sequence,), 0, (producer, 0, sequence))
+            request = ProduceRequest(-1, 3_000, (ProducePartition(_tp(0), data),))
+            result: ProduceResult = ground.ask(leader, request).partitions[0]
+            return result.error, result.base_offset
+
+        for sequence in range(4):
+            ground.expect("the next record of a producer", produced(sequence), (_none, sequence))
+            ground.rest(silent_ms / 2)
+        for sequence in (0, 3):
+            ground.expect("a record sent again", produced(sequence), (_none, sequence))
+        gap = produced(70)[0]
+        ground.expect("a gap of who is known", gap, ErrorCode.out_of_order_sequence_number)
+        ground.rest(silent_ms / 2 + 3 * look_ms)
+        ground.expect("the first record of who was forgotten", produced(70), (_none, 4))

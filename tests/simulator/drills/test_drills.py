@@ -282,6 +282,18 @@ DEVIATIONS = {
         "its branch is always taken",
         2,
     ),
+    "throttled_replicas": (
+        "broker/core/replication/throttle.py",
+        "added = partition is not None and",
+        "in becomes not in",
+        1,
+    ),
+    "producers_that_are_silent": (
+        "broker/core/maintenance.py",
+        "replica.log.producers.expire(looks)",
+        "is left out",
+        12,
+    ),
     "answers_of_a_leader": (
         "broker/core/replication/fetching/following.py",
         "replica.set_high_watermark(max(offset, replica.log.log_start))",
