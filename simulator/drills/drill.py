@@ -18,12 +18,24 @@ from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
 from wrackline.simulator.drills.guest import GUEST
 from wrackline.simulator.drills.partitions import PARTITIONS, producers_that_are_silent
 from wrackline.simulator.drills.progress import LONG, quorum, return_by_snapshot
+from wrackline.simulator.drills.quorum import QUORUM
 from wrackline.simulator.drills.replicas import REPLICAS
 from wrackline.simulator.drills.requests import SHORT
 from wrackline.simulator.drills.waits import RETURNS, WAITS, shorter_log
 
 DATA = (*PARTITIONS, *REPLICAS)
-EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS, *GUEST, *DATA, producers_that_are_silent)
+EVERY = (
+    *SHORT,
+    *ANSWERS,
+    *WAITS,
+    *ADMINISTRATION,
+    *LONG,
+    *RETURNS,
+    *GUEST,
+    *DATA,
+    *QUORUM,
+    producers_that_are_silent,
+)
 _SHORT_DRILLS = 4
 _RETURNING, _OF_QUORUM = 0.25, 0.5
 """Shares of the runs with one more of the drills that take long: of all runs, and of those with a quorum."""
@@ -40,6 +52,7 @@ def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
     chosen.append(later.choice((*ANSWERS, *WAITS)))
     if len(session.world.controllers) > 2:  # in few seeds, and much is to be seen there alone
         chosen.append(voters)
+        chosen.append(Random(f"{session.setup.seed}/drills/quorum").choice(QUORUM))
         if later.random() < _OF_QUORUM:
             chosen.append(later.choice((quorum, return_by_snapshot, shorter_log)))
     if later.random() < _RETURNING:

@@ -294,6 +294,18 @@ DEVIATIONS = {
         "is left out",
         12,
     ),
+    "commitment_of_metadata": (
+        "broker/core/quorum/leader.py",
+        "if asked.directory_id is not None and request.replica_id in self.voters:",
+        "its branch is never taken",
+        2,
+    ),
+    "ballots": (
+        "broker/rules/leadership/raft.py",
+        "if state.voted_for != NO_LEADER:",
+        "its branch is never taken",
+        2,
+    ),
     "answers_of_a_leader": (
         "broker/core/replication/fetching/following.py",
         "replica.set_high_watermark(max(offset, replica.log.log_start))",
