@@ -62,8 +62,7 @@ def commitment_of_metadata(ground: Ground) -> None:
     call = ground.call(leader, CreateTopicsRequest((NewTopic(_TOPIC, 2, 1),), ANSWER_MS))
 
     def has(node: NodeId) -> bool:
-        end: int = raft.log.leo
-        return before < end <= world.controllers[node].disk.logs[METADATA].synced
+        return bool(before < raft.log.leo <= world.controllers[node].disk.logs[METADATA].synced)
 
     ground.must("the records of a topic on the disk", lambda: has(leader), SLACK_MS)
     ground.session.go(lambda: any(map(has, others)), world.now_ms + SLACK_MS)

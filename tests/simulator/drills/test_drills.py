@@ -296,8 +296,8 @@ DEVIATIONS = {
     ),
     "commitment_of_metadata": (
         "broker/core/quorum/leader.py",
-        "if asked.directory_id is not None and request.replica_id in self.voters:",
-        "its branch is never taken",
+        "if result.error is NO_ERROR and result.diverging is None",
+        "without 'result.diverging is None'",
         2,
     ),
     "ballots": (
