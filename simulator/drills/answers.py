@@ -67,7 +67,7 @@ def voters(ground: Ground) -> None:
     world, active = ground.world, ground.world.active_controller()
     if active is None or active.core is None:
         return
-    _announced(ground, active.id, active.core.raft.epoch)
+    announced(ground, active.id, active.core.raft.epoch)
     node = ground.draw.choice(sorted(world.controllers))
     core = world.controllers[node].core
     if core is None:
@@ -115,7 +115,7 @@ def voters(ground: Ground) -> None:
     ground.expect(f"node {node}'s state of the quorum", raft.state, before)
 
 
-def _announced(ground: Ground, leader: NodeId, epoch: int) -> None:
+def announced(ground: Ground, leader: NodeId, epoch: int) -> None:
     """Every voter knows the leader and has had all of its log."""
     world = ground.world
 
@@ -153,7 +153,7 @@ def pieces_of_a_snapshot(ground: Ground) -> None:
     make_snapshots(ground, active.id, 1)
     raft = active.core.raft
     cluster, epoch = active.core.config.cluster_id, raft.epoch
-    _announced(ground, active.id, epoch)
+    announced(ground, active.id, epoch)
     snapshot = ground.draw.choice(sorted(active.disk.snapshots))
     data = active.disk.snapshots[snapshot]
     size, none = len(data), ErrorCode.none
@@ -219,7 +219,7 @@ def log_of_metadata(ground: Ground) -> None:
         return
     raft, log = active.core.raft, active.disk.logs[METADATA]
     epoch = raft.epoch
-    _announced(ground, active.id, epoch)
+    announced(ground, active.id, epoch)
 
     def fetched(node: NodeId, offset: int, wait_ms: int = 0, **more: Any) -> FetchResult:
         part = FetchPartition(METADATA, offset, _BYTES, topic_id=METADATA_TOPIC_ID)
@@ -435,7 +435,7 @@ def progress_of_the_quorum(ground: Ground) -> None:
     if active is None or active.core is None:
         return
     raft = active.core.raft
-    _announced(ground, active.id, raft.epoch)
+    announced(ground, active.id, raft.epoch)
     answer = ground.ask(active.id, DescribeQuorumRequest((METADATA,)))
     ground.expect("the epoch of the quorum", answer.leader_epoch, raft.epoch)
     leo = active.disk.logs[METADATA].leo

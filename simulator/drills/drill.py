@@ -16,19 +16,35 @@ from wrackline.simulator.drills.administration import ADMINISTRATION
 from wrackline.simulator.drills.answers import ANSWERS, voters
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
 from wrackline.simulator.drills.guest import GUEST
+from wrackline.simulator.drills.partitions import PARTITIONS, producers_that_are_silent
 from wrackline.simulator.drills.progress import LONG, quorum, return_by_snapshot
+from wrackline.simulator.drills.quorum import QUORUM
+from wrackline.simulator.drills.replicas import REPLICAS
 from wrackline.simulator.drills.requests import SHORT
 from wrackline.simulator.drills.waits import RETURNS, WAITS, shorter_log
 
-EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS, *GUEST)
+DATA = (*PARTITIONS, *REPLICAS)
+EVERY = (
+    *SHORT,
+    *ANSWERS,
+    *WAITS,
+    *ADMINISTRATION,
+    *LONG,
+    *RETURNS,
+    *GUEST,
+    *DATA,
+    *QUORUM,
+    producers_that_are_silent,
+)
 _SHORT_DRILLS = 4
 _RETURNING, _OF_QUORUM = 0.25, 0.5
 """Shares of the runs with one more of the drills that take long: of all runs, and of those with a quorum."""
 
 
 def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
-    """Does one long drill, some short ones, one of administrators' requests, one of answers or waits and one
-    with a guest, drawn by the seed. Returns the log starts that were asked for."""
+    """Does one long drill, some short ones, one of administrators' requests, one of answers or waits, one
+    with a guest and one of partitions or replicas, drawn by the seed. Returns the log starts that were asked
+    for."""
     draw = Random(f"{session.setup.seed}/drills")
     chosen = [*draw.sample(SHORT, _SHORT_DRILLS), draw.choice(ADMINISTRATION), draw.choice(LONG)]
     draw.shuffle(chosen)
@@ -36,11 +52,15 @@ def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
     chosen.append(later.choice((*ANSWERS, *WAITS)))
     if len(session.world.controllers) > 2:  # in few seeds, and much is to be seen there alone
         chosen.append(voters)
+        chosen.append(Random(f"{session.setup.seed}/drills/quorum").choice(QUORUM))
         if later.random() < _OF_QUORUM:
             chosen.append(later.choice((quorum, return_by_snapshot, shorter_log)))
     if later.random() < _RETURNING:
         chosen.append(later.choice(RETURNS))
     chosen.append(Random(f"{session.setup.seed}/drills/guest").choice(GUEST))
+    chosen.append(Random(f"{session.setup.seed}/drills/data").choice(DATA))
+    if "producer_id_expiration_ms" in dict(session.setup.broker):
+        chosen.append(producers_that_are_silent)
     return do(session, chosen, draw, partitions)
 
 

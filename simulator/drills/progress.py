@@ -20,6 +20,8 @@ from wrackline.simulator.faults.operators import min_isr_request
 
 _BEGIN_MS = 300
 """A new leader of the quorum tells it at once; a voter that is not told asks when its patience is over."""
+_LARGEST_BATCH = 2_000
+"""Of metadata, in bytes: a change of many partitions."""
 _SNAPSHOT_RECORDS, _PARTITIONS = 40, 12
 """Records of metadata between two snapshots in a simulated cluster, and partitions that make them."""
 LONG: list[Drill] = []
@@ -233,6 +235,7 @@ def rest(ground: Ground) -> None:
 def _expect_snapshots(ground: Ground) -> None:
     """Every node whose log of metadata has grown far enough has a snapshot that covers all but its end."""
     most = 2 * int(ground.controller["metadata_log_max_records_between_snapshots"])
+    most_bytes = 2 * int(ground.controller.get("metadata_log_max_record_bytes_between_snapshots", 1 << 30))
     for server in ground.world.servers():
         log = server.disk.logs.get(METADATA)
         covered = max((one.end_offset for one in server.disk.snapshots), default=0)
@@ -240,6 +243,9 @@ def _expect_snapshots(ground: Ground) -> None:
             ground.fail(
                 f"node {server.id} has {log.leo - covered} records of metadata behind its newest snapshot"
             )
+        size = 0 if log is None else sum(len(one.data) for one in log.batches if one.end > covered)
+        if size > most_bytes + _LARGEST_BATCH:
+            ground.fail(f"node {server.id} has {size} bytes of metadata behind its newest snapshot")
 
 
 @_long

@@ -280,7 +280,7 @@ def _changed(data: bytes, at: int, bits: int = 1) -> bytes:
 def producer_ids(ground: Ground) -> None:
     """Every broker gives out producer ids, and no id twice."""
     ids = []
-    for node in (*ground.world.brokers, *ground.world.brokers):
+    for node in [*ground.world.brokers] * 3:
         answer = ground.ask(node, InitProducerIdRequest())
         ground.expect(f"the error of InitProducerId at node {node}", answer.error, ErrorCode.none)
         ids.append(answer.producer_id)

@@ -42,7 +42,7 @@ def swarm(base: Setup, *, any_profile: bool = False) -> Setup:
     if any_profile:
         profile, later = Random(f"{base.seed}/swarm/profile").choice(_PROFILES)
         base = replace(base, profile=profile, upgrade_to=later)
-    base = _further(base)
+    base = _of_logs(_further(base))
     if Random(f"{base.seed}/codec").random() < _CODEC:
         base = replace(base, codec=True)
     session_ms = draw.choice((800, 1_500, 1_500, 3_000))
@@ -55,6 +55,8 @@ def swarm(base: Setup, *, any_profile: bool = False) -> Setup:
     }
     calm = draw.random() < 0.6
     """Sequences one after the other; else everything at once."""
+    # A producer that was forgotten may begin anywhere: what it sends again is stored again.
+    expires = "producer_id_expiration_ms" in dict(base.broker)
     drawn = replace(
         base,
         seconds=min(base.seconds, 15.0 if calm else draw.choice((6.0, 10.0))),
@@ -64,7 +66,7 @@ def swarm(base: Setup, *, any_profile: bool = False) -> Setup:
         weak=draw.choice((0, 1)),
         produce_every_ms=draw.choice((60.0, 120.0, 120.0, 500.0)),
         ask_every_ms=draw.choice((60.0, 200.0)),
-        idempotent=base.idempotent or (draw.random() < 0.5 and not base.on_zookeeper),
+        idempotent=base.idempotent or (draw.random() < 0.5 and not base.on_zookeeper and not expires),
         kinds=_some_of(draw, (*base.kinds, *OF_SWARMS) if base.kinds == DEFAULT_KINDS else base.kinds),
         fault_every_ms=draw.choice((1_500.0, 2_500.0, 4_500.0)) if calm else draw.choice((400.0, 800.0)),
         pairs=0.1 if calm else 0.3,
@@ -115,6 +117,23 @@ def _further(base: Setup) -> Setup:
         broker=_beside(broker, base.broker),
         controller=_beside(controller, base.controller),
     )
+
+
+def _of_logs(base: Setup) -> Setup:
+    """What is drawn of producers and of snapshots of the metadata: limits that no short run meets else."""
+    draw = Random(f"{base.seed}/swarm/logs")
+    broker: dict[str, Any] = {}
+    controller: dict[str, Any] = {}
+    if draw.random() < 0.2:
+        controller["producer_id_block"] = 2
+    if draw.random() < 0.15:
+        controller["metadata_log_max_record_bytes_between_snapshots"] = 600
+        broker["metadata_log_max_record_bytes_between_snapshots"] = 600
+    if draw.random() < 0.15:
+        broker |= {"producer_id_expiration_ms": 1_500, "producer_id_expiration_check_interval_ms": 250}
+    if base.on_zookeeper:
+        controller.clear()
+    return replace(base, broker=_beside(broker, base.broker), controller=_beside(controller, base.controller))
 
 
 def _some_of(draw: Random, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:

@@ -234,6 +234,8 @@ def _members(
     cluster: ObservedCluster, seen: ObservedStep, image: PartitionImage, known: ObservedPartition, mark: Mark
 ) -> Wrong:
     for node in (*image.isr, *image.elr):
+        if node not in cluster.world.brokers:
+            continue  # a drill plays it, and there is no disk to look at
         log = cluster.log(node, image.tp)
         if node not in known.impaired and (log is None or not mark.is_in(log)):
             yield image.tp, f"acks=all at {mark.base:,}, and node {node}, in ISR or ELR, does not have it"

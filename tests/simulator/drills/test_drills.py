@@ -264,6 +264,54 @@ DEVIATIONS = {
         "is left out",
         30,
     ),
+    "several_partitions": (
+        "broker/core/replication/purgatory.py",
+        "if heap and (self._armed_ms is None or heap[0][0]",
+        "without 'heap[0][0] < self._armed_ms'",
+        1,
+    ),
+    "settings_in_force": (
+        "broker/core/replication/replica.py",
+        "self._flush_timer = False",
+        "False becomes True",
+        3,
+    ),
+    "progress_of_a_follower": (
+        "broker/core/replication/leader.py",
+        "elif offset >= state.leader_leo_at_fetch:",
+        "its branch is always taken",
+        2,
+    ),
+    "throttled_replicas": (
+        "broker/core/replication/throttle.py",
+        "added = partition is not None and",
+        "in becomes not in",
+        1,
+    ),
+    "producers_that_are_silent": (
+        "broker/core/maintenance.py",
+        "replica.log.producers.expire(looks)",
+        "is left out",
+        12,
+    ),
+    "commitment_of_metadata": (
+        "broker/core/quorum/leader.py",
+        "if result.error is NO_ERROR and result.diverging is None",
+        "without 'result.diverging is None'",
+        2,
+    ),
+    "ballots": (
+        "broker/rules/leadership/raft.py",
+        "if state.voted_for != NO_LEADER:",
+        "its branch is never taken",
+        2,
+    ),
+    "answers_of_a_leader": (
+        "broker/core/replication/fetching/following.py",
+        "replica.set_high_watermark(max(offset, replica.log.log_start))",
+        "is left out",
+        1,
+    ),
 }
 """One line of the broker that is wrong for each drill."""
 
