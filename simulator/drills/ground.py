@@ -149,10 +149,12 @@ class Ground:
         return self.must("everybody back in every ISR, with every record", self._is_whole, limit)
 
     def _is_whole(self) -> bool:
-        """The image may still speak of lives that are over, and leaders may still not know its ISR."""
+        """The image may still speak of lives that are over, leaders may still not know its ISR, and the quorum of
+        the controllers may still choose."""
         brokers, known = self.world.brokers, self.world.image.brokers
         return (
             self.session.is_whole()
+            and self.world.active_controller() is not None
             and all(
                 server.core is not None and server.core.broker_epoch == known[node].epoch
                 for node, server in brokers.items()

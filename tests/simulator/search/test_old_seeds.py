@@ -13,6 +13,38 @@ FAST = (
 )
 
 OLD = {
+    "the quorum has no leader yet after a drill of ballots": (
+        "--seed 140032 --seconds 6 --brokers 4 --controllers 3 --producers 1 --load batches --weak 1 "
+        "--produce-every-ms 120 --ask-every-ms 200 --faults kill,power,clean,kill-midway,"
+        "power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,hold-alter-request,"
+        "hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,"
+        "hold-produce-response,hold-heartbeat,skew,disk-error,disk-full,controller-kill,"
+        "controller-power,controller-pause,controller-isolate,controller-deaf,elect,move-leader,"
+        "reassign,reassign-cancel,min-isr,delete-records,churn-topic,hold-any,controller-midway,"
+        "flush-error --fault-every-ms 400 --pairs 0.3 --chains 0.4 --drills --broker-setting "
+        "heartbeat_interval_ms=250 --broker-setting replica_lag_time_max_ms=2000 --broker-setting "
+        "replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=50 --broker-setting "
+        "request_timeout_ms=1000 --broker-setting fetch_max_bytes=600 --broker-setting "
+        "num_replica_fetchers=2 --broker-setting max_incremental_fetch_session_cache_slots=1 "
+        "--broker-setting min_incremental_fetch_session_eviction_ms=500 --controller-setting "
+        "session_timeout_ms=1500 --codec"
+    ),
+    "a drill begins before the quorum has a leader again": (
+        "--seed 140014 --seconds 6 --controllers 3 --profile kraft35 --producers 1 --idempotent "
+        "--load retention --produce-every-ms 60 --ask-every-ms 200 --faults kill,power,clean,"
+        "kill-midway,power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,"
+        "hold-alter-request,hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,"
+        "hold-produce-response,hold-heartbeat,skew,disk-error,disk-full,controller-kill,"
+        "controller-power,controller-pause,controller-isolate,controller-deaf,elect,move-leader,"
+        "reassign,reassign-cancel,min-isr,delete-records,churn-topic,hold-any,controller-midway,"
+        "flush-error --fault-every-ms 400 --pairs 0.3 --chains 0.4 --drills --broker-setting "
+        "heartbeat_interval_ms=500 --broker-setting replica_lag_time_max_ms=1000 --broker-setting "
+        "replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=50 --broker-setting "
+        "request_timeout_ms=1000 --broker-setting flush_mode=every-write --broker-setting "
+        "flush_messages=1 --broker-setting flush_ms=200 --controller-setting session_timeout_ms=3000 "
+        "--controller-setting unclean_recovery_strategy=balanced --controller-setting "
+        "leader_imbalance_check_interval_ms=2000"
+    ),
     "a snapshot goes while pieces of it are asked for": (
         "--seed 131651 --seconds 15 --controllers 3 --partitions 2 --idempotent --load pipeline "
         "--weak 1 --produce-every-ms 60 --ask-every-ms 200 --faults kill,power,clean,kill-midway,"
