@@ -34,6 +34,11 @@ class Losses:
                 return False
         return True
 
+    def spared(self, state: ClusterState, most: int) -> set[int]:
+        """Returns the nodes none of which may lose bytes now."""
+        nodes = {node for one in state.partitions for node in one.replicas}
+        return {node for node in nodes if not self.fit(state, {node}, most)}
+
     def begin(self, state: ClusterState, nodes: Collection[int]) -> None:
         """These nodes lose bytes now."""
         for one in state.partitions:

@@ -238,6 +238,7 @@ STATES: Final[Mapping[str, State]] = {
 USUAL: Final[tuple[Mapping[str, Any], ...]] = (
     *_of("subject", {"fault": "power-cut"}, *_STOP, {"fault": "partition"}),
     *_of("bystanders", {"fault": "power-cut"}, {"fault": "kill"}),
+    {"fault": "power-cut", "target": "1 of bystanders"},
     *_of("leader", {"fault": "power-cut"}, {"fault": "kill"}),
     {"fault": "power-cut", "target": "replicas"},
     {"fault": "kill", "target": "controller"},
