@@ -19,7 +19,6 @@ from wrackline.nemesis.spec import FAULT, load
 from wrackline.nemesis.targets.states import Occurrence
 from wrackline.systems.base import ClusterState
 
-
 KILL_ONE = {"fault": "kill", "target": "1 of bystanders"}
 
 
