@@ -19,7 +19,7 @@ from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.follow.lane import follow
 from wrackline.nemesis.follow.looks import Deeds
-from wrackline.nemesis.follow.losses import TAKE_BYTES, Losses
+from wrackline.nemesis.follow.losses import Losses
 from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.conditions import POLL_S, until_it_holds, until_it_is_more
@@ -48,7 +48,7 @@ from wrackline.nemesis.spec import FollowSpec, GuidedSpec
 from wrackline.nemesis.stage import Canaries, Hold, Recording, Stage
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.states import UNCLEAN, Occurrence
+from wrackline.nemesis.targets.states import TAKE_BYTES, UNCLEAN, Occurrence
 from wrackline.nemesis.targets.words import (
     SPARES,
     coordinator_of,

@@ -76,8 +76,9 @@ class Draw:
 
     def to_dict(self) -> dict[str, Any]:
         """The coverage, and ``of``: all states and pairs that there are to be reached, by name."""
-        pairs = [name_of(state, one) for state in self._spec.states for one in self._faults(state)]
-        return {**self.coverage.to_dict(), "of": {"states": list(self._spec.states), "pairs": pairs}}
+        pairs = (name_of(state, one) for state in self._spec.states for one in self._faults(state))
+        of = {"states": list(self._spec.states), "pairs": list(dict.fromkeys(pairs))}
+        return {**self.coverage.to_dict(), "of": of}
 
     def came(self, state: str, *, came: bool) -> None:
         """Takes down whether a state that was waited for came."""
@@ -110,10 +111,12 @@ class Draw:
                 yield one, fault
 
     def faults(self, state: str) -> list[FaultSpec]:
-        """Returns the faults that may follow the state, those that were tried least first."""
+        """Returns the faults that may follow the state, those that were tried least first: one that is there
+        twice may have been tried twice as often."""
         faults = self._faults(state)
+        times = Counter(faults)
         self._chance.shuffle(faults)
-        return sorted(faults, key=lambda one: self._tried(name_of(state, one)))
+        return sorted(dict.fromkeys(faults), key=lambda one: self._tried(name_of(state, one)) // times[one])
 
     def rests(self) -> bool:
         """Tells whether the cluster is given time to be well before the next episode."""

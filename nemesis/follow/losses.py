@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from wrackline.systems.base import ClusterState, Place
 
-TAKE_BYTES = ("power", "drop-page-cache", "read-only")
-"""How the names of faults begin that take bytes from a disk."""
 NOTICED_S = 0.8
 """Whoever samples the metadata for the judge has noticed a replica that was out of the ISR for so long."""
 

@@ -18,6 +18,9 @@ ROLLING: Final = frozenset({"rolling-restart", "rolling-upgrade"})
 UNCLEAN: Final = frozenset({"kill", "power-cut"})
 """Faults after which a node starts without having been stopped."""
 
+TAKE_BYTES: Final = ("power", "drop-page-cache", "read-only")
+"""How the names of faults begin that take bytes from a disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -236,14 +239,15 @@ STATES: Final[Mapping[str, State]] = {
 """Name -> what it is, where it is true, what leads to it."""
 
 USUAL: Final[tuple[Mapping[str, Any], ...]] = (
-    *_of("subject", {"fault": "power-cut"}, *_STOP, {"fault": "partition"}),
+    *_of("subject", *[{"fault": "power-cut"}] * 3, *_STOP, {"fault": "kill"}, {"fault": "partition"}),
     *_of("bystanders", {"fault": "power-cut"}, {"fault": "kill"}),
     {"fault": "power-cut", "target": "1 of bystanders"},
-    *_of("leader", {"fault": "power-cut"}, {"fault": "kill"}),
+    *_of("leader", {"fault": "power-cut"}, *[{"fault": "kill"}] * 2),
     {"fault": "power-cut", "target": "replicas"},
     {"fault": "kill", "target": "controller"},
 )
-"""Faults that follow where a specification names none: each is the second one, at the worst moment."""
+"""Faults that follow where a specification names none: each is the second one, at the worst moment. One that
+is there twice is drawn twice as often."""
 
 
 def occurrences(view: View, names: Collection[str] = tuple(STATES)) -> list[Occurrence]:

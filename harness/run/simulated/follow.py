@@ -13,11 +13,11 @@ from wrackline.history.model import CONTROL, FOLLOW, Event, Type
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.follow.lane import follow
 from wrackline.nemesis.follow.looks import Deeds
-from wrackline.nemesis.follow.losses import TAKE_BYTES, Losses
+from wrackline.nemesis.follow.losses import Losses
 from wrackline.nemesis.schedule import Plan
 from wrackline.nemesis.spec import FollowSpec
 from wrackline.nemesis.targets.roles import TargetError
-from wrackline.nemesis.targets.states import UNCLEAN, Occurrence
+from wrackline.nemesis.targets.states import TAKE_BYTES, UNCLEAN, Occurrence
 from wrackline.simulator.run.recorded import RecordedRun
 from wrackline.systems.base import ClusterState
 
