@@ -49,6 +49,8 @@ class Episode:
     """How many more faults follow, each one the effect of the one before."""
     then_s: float
     """How long each of these is in force."""
+    late: bool
+    """Whether they follow what the end of the openers brings about."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -61,6 +63,7 @@ class Episode:
             "duration_s": self.duration_s,
             "then": self.then,
             "then_s": self.then_s,
+            "late": self.late,
         }
 
 
@@ -102,6 +105,7 @@ class Draw:
             duration_s=self._lasts(),
             then=next((n for n in range(_THEN) if self._chance.random() >= self._spec.then), _THEN),
             then_s=self._lasts(),
+            late=self._chance.random() < _LATE,
         )
 
     def second(self, there: Sequence[Occurrence]) -> Iterator[tuple[Occurrence, FaultSpec]]:
@@ -133,6 +137,7 @@ class Draw:
 
 
 _APART = 0.5
+_LATE = 0.3
 _THEN = 3
 """No more faults follow one another."""
 _RESTS = 0.8

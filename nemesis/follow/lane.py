@@ -132,9 +132,13 @@ class Lane:
         there = self._true(state, begun_at) or self._looks.since(begun_at) or self._looks.there
         first = [(one, episode.fault) for one in there] if came else []
         if await self._hit([*first, *self._draw.second(there)], episode.pick, episode.duration_s):
+            if episode.late:
+                await self._stage.pause(min(episode.opens_s, self._rest_s()))
+                over.set()
             for _ in range(episode.then):
                 await self._again(episode)
-            await self._stage.pause(min(episode.opens_s, self._rest_s()))
+            if not episode.late:
+                await self._stage.pause(min(episode.opens_s, self._rest_s()))
         over.set()
         await self._end_all(in_their_time=True)
         return self._rest_s() <= 0
@@ -157,7 +161,7 @@ class Lane:
             return False
         openers, whole = episode.openers, [led]
         if episode.apart and openers[0].target == BYSTANDERS:
-            # Each of them is hit as if it were the subject, by an opener of its own.
+            # Each of them is hit as if it were the subject, by an opener of its own, and they end one by one.
             each = [one for one in openers if one.target == BYSTANDERS]
             openers = tuple(one.model_copy(update={"target": SUBJECT}) for one in each)
             whole = [replace(led, nodes=(node,)) for node in self._others(led)]
@@ -168,7 +172,7 @@ class Lane:
                 first = number % len(openers)
                 order = [(about, one) for one in (*openers[first:], *openers[:first])]
                 if (begun := await self._begin(order, episode.pick)) is not None:
-                    held.append(self._hold(begun[0], over, self._rest_s()))
+                    held.append(self._hold(begun[0], over, self._rest_s(), number * episode.then_s))
             await asyncio.gather(*held)
 
         self._live.append(asyncio.ensure_future(hold()))
@@ -212,10 +216,12 @@ class Lane:
                     return live, (about, fault)
         return None
 
-    async def _hold(self, live: Live, over: asyncio.Event, longest_s: float) -> None:
+    async def _hold(self, live: Live, over: asyncio.Event, longest_s: float, more_s: float = 0.0) -> None:
+        """It ends so much after ``over``, and after the longest time anyway."""
         try:
             with suppress(TimeoutError):
                 await asyncio.wait_for(over.wait(), max(OPENS_AT_LEAST_S, min(longest_s, self._rest_s())))
+                await self._stage.pause(min(more_s, self._rest_s()))
         finally:
             await live.end()
 

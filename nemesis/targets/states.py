@@ -166,6 +166,13 @@ def _of(target: str, *faults: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...
     return tuple({**fault, "target": target} for fault in faults)
 
 
+_BACK: Final = (
+    *_of("1 of bystanders", *_STOP, {"fault": "power-cut"}),
+    *_of("subject", {"fault": "kill"}),
+    *_of("bystanders", {"fault": "kill"}, {"fault": "power-cut"}),
+)
+"""Faults after whose end a replica comes back."""
+
 HELD_BACK: Final[Mapping[str, Any]] = {
     "fault": "messages",
     "target": "leader",
@@ -180,14 +187,14 @@ STATES: Final[Mapping[str, State]] = {
         "one replica is alone in the ISR",
         _alone,
         # Killed ones come back with all that they had: then it tells what the one that is alone had lost.
-        _of("bystanders", *_STOP, {"fault": "kill"}, {"fault": "power-cut"}),
-        weight=4,
+        _of("bystanders", *_STOP, *[{"fault": "kill"}] * 2, {"fault": "power-cut"}),
+        weight=6,
     ),
     "left-isr": State("a replica has just left the ISR", _departed, _of("1 of bystanders", *_STOP)),
     "returning": State(
         "a replica is there, and not in the ISR yet",
         _returning,
-        _of("1 of bystanders", *_STOP, {"fault": "power-cut"}) + _of("subject", {"fault": "kill"}),
+        _BACK,
         after=True,
         weight=2,
         also=(HELD_BACK,),
@@ -195,7 +202,7 @@ STATES: Final[Mapping[str, State]] = {
     "rejoined": State(
         "a replica has just come back into the ISR",
         _rejoined,
-        _of("1 of bystanders", *_STOP, {"fault": "power-cut"}) + _of("subject", {"fault": "kill"}),
+        _BACK,
         after=True,
         weight=2,
         also=(HELD_BACK,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -169,6 +170,32 @@ def test_each_bystander_may_be_hit_by_an_opener_of_its_own(
     assert sorted([*first["targets"], *second["targets"]]) == ["n2", "n3"]
     begun = [event.f for event in recorded.events if event.extra and event.extra.get("phase") == "begin"]
     assert sorted(begun[:2]) == ["kill", "power-cut"]
+
+
+@pytest.mark.parametrize("late", [0.0, 1.0])
+def test_what_comes_back_when_the_openers_end_is_hit_in_the_same_episode(
+    late: float, fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wrackline.nemesis.follow.draw._LATE", late)
+    given = {
+        "states": ["isr-of-one", "rejoined"],
+        "faults": [{"fault": "pause", "target": "subject"}],
+        "openers": {one: [{"fault": "kill", "target": "bystanders"}] for one in ("isr-of-one", "rejoined")},
+        "then": 1,
+        "patience_s": 1,
+    }
+    nemesis = follow(fleet, living, recorded, 8.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    course = [event.extra for event in recorded.events if event.f == "follow" and event.extra is not None]
+    course = [one for one in course if one["phase"] in ("drawn", "reached")]
+    begins = [number for number, one in enumerate(course) if one["phase"] == "drawn"]
+    episodes = [course[begin:end] for begin, end in itertools.pairwise(begins)]
+    hit = [
+        [one["state"] for one in episode[1:]] for episode in episodes if episode[0]["state"] == "isr-of-one"
+    ]
+    assert hit
+    assert any("rejoined" in states for states in hit) == bool(late)
 
 
 def test_stopping_ends_what_is_under_way(fleet: FakeFleet, living: FakeSystem, recorded: Recorded) -> None:
