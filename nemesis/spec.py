@@ -263,7 +263,7 @@ class FollowSpec(Strict):
     patience_s: SomeSeconds = 15.0
     """So long a state is waited for; then another one is drawn."""
     then: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """How often a second fault follows, as soon as the first one has brought about a state."""
+    """How often another fault follows, as soon as the one before has brought about a state."""
     start_s: Seconds = 2.0
     """When the first one is drawn."""
     tail_s: Seconds = 2.0

@@ -1,5 +1,5 @@
-"""Draws what follows: a state to wait for, the fault at that moment, the fault that leads there, and a second
-one that the first one's effect times. Pure: the same seed and the same coverage draw the same."""
+"""Draws what follows: a state to wait for, the fault at that moment, the faults that lead there, and further
+ones, each timed by the effect of the one before. Pure: the same seed and the same coverage draw the same."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def title(fault: FaultSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One round: bring the state about, wait for it, inject at once; perhaps a second fault by what the first
-    one does. All of them are over when it ends."""
+    """One round: bring the state about, wait for it, inject at once; perhaps further faults by what the one
+    before does. All of them are over when it ends."""
 
     state: str
     fault: FaultSpec

@@ -1,7 +1,7 @@
 """Follows the cluster's state: episode after episode until the time is over.
 
-An episode brings a state about, waits for it with a deadline, and injects at the very look that shows it; a
-second fault may follow by what the first one does. What is drawn, and what comes of it, is recorded."""
+An episode brings a state about, waits for it with a deadline, and injects at the very look that shows it;
+further faults may follow by what the one before does. What is drawn, and what comes of it, is recorded."""
 
 from __future__ import annotations
 
