@@ -106,8 +106,8 @@ def _reassign(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     every replica there moves to a live broker that has none of its partition. There is nothing to take
     back."""
     if fault.on:
-        brokers = driver.world.image.brokers
-        alive = sorted(node for node, broker in brokers.items() if not broker.fenced)
+        registered = driver.world.image.brokers.items()
+        alive = sorted(node for node, broker in registered if not broker.fenced)
         return _each(
             _moved(driver, draw, one.tp, tuple(spare if node in fault.on else node for node in one.replicas))
             for one in _settled(driver)
