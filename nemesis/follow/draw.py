@@ -49,8 +49,9 @@ class Episode:
     """How many more faults follow, each one the effect of the one before."""
     then_s: float
     """How long each of these is in force."""
-    late: bool
-    """Whether they follow what the end of the openers brings about."""
+    ends: str
+    """What is over first: the ``openers``, so that further faults follow what comes back, the ``faults``, or
+    what has the shorter ``time``."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -63,7 +64,7 @@ class Episode:
             "duration_s": self.duration_s,
             "then": self.then,
             "then_s": self.then_s,
-            "late": self.late,
+            "ends": self.ends,
         }
 
 
@@ -105,7 +106,7 @@ class Draw:
             duration_s=self._lasts(),
             then=next((n for n in range(_THEN) if self._chance.random() >= self._spec.then), _THEN),
             then_s=self._lasts(),
-            late=self._chance.random() < _LATE,
+            ends=self._chance.choice(_ENDS),
         )
 
     def second(self, there: Sequence[Occurrence]) -> Iterator[tuple[Occurrence, FaultSpec]]:
@@ -137,7 +138,7 @@ class Draw:
 
 
 _APART = 0.5
-_LATE = 0.3
+_ENDS = ("openers", "faults", "time")
 _THEN = 3
 """No more faults follow one another."""
 _RESTS = 0.8

@@ -132,12 +132,14 @@ class Lane:
         there = self._true(state, begun_at) or self._looks.since(begun_at) or self._looks.there
         first = [(one, episode.fault) for one in there] if came else []
         if await self._hit([*first, *self._draw.second(there)], episode.pick, episode.duration_s):
-            if episode.late:
+            if episode.ends == "openers":
                 await self._stage.pause(min(episode.opens_s, self._rest_s()))
                 over.set()
             for _ in range(episode.then):
                 await self._again(episode)
-            if not episode.late:
+            if episode.ends == "faults":
+                await self._wait_for(self._live[bool(opened) :])
+            elif episode.ends == "time":
                 await self._stage.pause(min(episode.opens_s, self._rest_s()))
         over.set()
         await self._end_all(in_their_time=True)
@@ -229,14 +231,18 @@ class Lane:
         """``in_their_time``: each is waited for; else they end now."""
         tasks, self._live = self._live, []
         if in_their_time:
-            while any(not task.done() for task in tasks):
-                if await self._stage.pause(0.1):
-                    break
+            await self._wait_for(tasks)
         for task in tasks:
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
+
+    async def _wait_for(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        """Until they are done, or the run is being stopped."""
+        while any(not task.done() for task in tasks):
+            if await self._stage.pause(0.1):
+                return
 
     # --- waits --------------------------------------------------------------------------------------------
 

@@ -125,8 +125,9 @@ def test_a_second_fault_is_timed_by_the_effect_of_the_first(
 
 
 def test_a_fault_that_would_hit_nobody_is_passed_over_for_the_next(
-    fleet: FakeFleet, living: FakeSystem, recorded: Recorded
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("wrackline.nemesis.follow.draw._APART", 0.0)
     given = {
         "states": ["left-isr"],
         "faults": [{"fault": "power-cut", "target": "replicas"}, {"fault": "pause", "target": "leader"}],
@@ -171,11 +172,11 @@ def test_each_bystander_may_be_hit_by_an_opener_of_its_own(
     assert sorted(begun[:2]) == ["kill", "power-cut"]
 
 
-@pytest.mark.parametrize("late", [0.0, 1.0])
+@pytest.mark.parametrize("ends", ["openers", "faults", "time"])
 def test_what_comes_back_when_the_openers_end_is_hit_in_the_same_episode(
-    late: float, fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+    ends: str, fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wrackline.nemesis.follow.draw._LATE", late)
+    monkeypatch.setattr("wrackline.nemesis.follow.draw._ENDS", (ends,))
     given = {
         "states": ["isr-of-one", "rejoined"],
         "faults": [{"fault": "pause", "target": "subject"}],
@@ -194,7 +195,24 @@ def test_what_comes_back_when_the_openers_end_is_hit_in_the_same_episode(
         [one["state"] for one in episode[1:]] for episode in episodes if episode[0]["state"] == "isr-of-one"
     ]
     assert hit
-    assert any("rejoined" in states for states in hit) == bool(late)
+    assert any("rejoined" in states for states in hit) == (ends == "openers")
+
+
+def test_the_faults_may_be_over_before_the_openers(
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wrackline.nemesis.follow.draw._ENDS", ("faults",))
+    given = {
+        "states": ["isr-of-one"],
+        "faults": [{"fault": "pause", "target": "subject"}],
+        "openers": {"isr-of-one": [{"fault": "kill", "target": "bystanders"}]},
+        "duration_s": [0.1, 2],
+    }
+    nemesis = follow(fleet, living, recorded, 8.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    ended = [event.f for event in recorded.events if event.extra and event.extra.get("phase") == "ended"]
+    assert ended[:2] == ["pause", "kill"]
 
 
 def test_stopping_ends_what_is_under_way(fleet: FakeFleet, living: FakeSystem, recorded: Recorded) -> None:
