@@ -209,9 +209,11 @@ class Lane:
         return True
 
     async def _begin(self, order: Iterable[Hit], pick: int) -> tuple[Live, Hit] | None:
-        """Begins the first of these faults that hits somebody."""
+        """Begins the first of these faults that hits somebody, while there is time."""
         for about, fault in order:
             state = self._looks.state
+            if self._rest_s() <= 0:
+                return None
             if state is not None and self._stage.can(fault, about, pick, state):
                 live = await self._stage.begin(f"s{next(self._ids)}", fault, about, pick)
                 if live is not None:
