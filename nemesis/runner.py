@@ -8,7 +8,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.follow.lane import follow
 from wrackline.nemesis.follow.looks import Deeds
-from wrackline.nemesis.follow.losses import TAKE_BYTES, Losses
+from wrackline.nemesis.follow.losses import Losses
 from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.conditions import POLL_S, until_it_holds, until_it_is_more
@@ -48,7 +48,7 @@ from wrackline.nemesis.spec import FollowSpec, GuidedSpec
 from wrackline.nemesis.stage import Canaries, Hold, Recording, Stage
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.states import UNCLEAN, Occurrence
+from wrackline.nemesis.targets.states import TAKE_BYTES, UNCLEAN, Occurrence
 from wrackline.nemesis.targets.words import (
     SPARES,
     coordinator_of,
@@ -313,28 +313,12 @@ class Nemesis:
     async def begin(self, fault_id: str, fault: FaultSpec, about: Occurrence, pick: int) -> _Live | None:
         """Injects a fault that follows a state (nemesis.follow.lane): None where nobody can be hit now, or it
         failed, which is recorded as not proved."""
-        built, name = fault.build(), fault.fault
-        if name == "messages" and name in self.deeds().in_force:
-            return None  # a host has one such fault at a time
         state = await self.describe()
-        now = Situation(
-            self._system.nodes,
-            state,
-            held=self._stage.held if built.holds_node or name == "messages" else {},
-            topics=self._topics,
-            idle=self._stage.idle,
-            place=about.place,
-            subject=about.nodes,
-        )
-        try:
-            hosts = resolve(fault.target, now, pick)
-        except TargetError as nobody:
-            log.info("%s %s after %s: %s", name, fault.target, about.state, nobody)
+        hosts = self._hosts_of(fault, about, pick, state)
+        if not hosts:
             return None
-        nodes = {node.node_id for node in self._system.nodes if node.host.name in hosts}
-        if name.startswith(TAKE_BYTES) and self._plan.follow is not None:
-            if state is None or not self._losses.fit(state, nodes, self._plan.follow.lossy):
-                return None
+        built, name, nodes = fault.build(), fault.fault, self._nodes_on(hosts)
+        if name.startswith(TAKE_BYTES) and state is not None:
             self._losses.begin(state, nodes)
         self._names[fault_id], self._last = name, hosts
         if name in UNCLEAN:
@@ -346,6 +330,42 @@ class Nemesis:
             await live.end()
             return None
         return live
+
+    def can(self, fault: FaultSpec, about: Occurrence, pick: int, state: ClusterState) -> bool:
+        """Tells whether the fault would hit somebody, and takes no more bytes than it may."""
+        return bool(self._hosts_of(fault, about, pick, state))
+
+    def _hosts_of(
+        self, fault: FaultSpec, about: Occurrence, pick: int, state: ClusterState | None
+    ) -> tuple[str, ...]:
+        """Returns whom it hits; empty where nobody can be hit now."""
+        name, follow = fault.fault, self._plan.follow
+        if name == "messages" and name in self.deeds().in_force:
+            return ()  # a host has one such fault at a time
+        held = set(self._stage.held) if fault.build().holds_node or name == "messages" else set[str]()
+        lossy = follow.lossy if follow is not None and name.startswith(TAKE_BYTES) else None
+        if lossy is not None and state is not None:
+            spared = self._losses.spared(state, lossy)
+            held |= {node.host.name for node in self._system.nodes if node.node_id in spared}
+        now = Situation(
+            self._system.nodes,
+            state,
+            held=held,
+            topics=self._topics,
+            idle=self._stage.idle,
+            place=about.place,
+            subject=about.nodes,
+        )
+        try:
+            hosts = resolve(fault.target, now, pick)
+        except TargetError as nobody:
+            log.debug("%s %s after %s: %s", name, fault.target, about.state, nobody)
+            return ()
+        fits = lossy is None or self._losses.fit(state, self._nodes_on(hosts), lossy)
+        return hosts if fits else ()
+
+    def _nodes_on(self, hosts: Collection[str]) -> set[int]:
+        return {node.node_id for node in self._system.nodes if node.host.name in hosts}
 
     async def pause(self, seconds: float) -> bool:
         """Sleeps; True when the run is being stopped instead."""

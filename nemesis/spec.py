@@ -21,7 +21,8 @@ from pydantic_core import CoreSchema, core_schema
 from wrackline.nemesis.faults.spec import FaultSpec, Strict
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.presets import PRESETS
-from wrackline.nemesis.targets.states import STATES, USUAL
+from wrackline.nemesis.targets.states import STATES, TAKE_BYTES, USUAL
+from wrackline.nemesis.targets.words import BYSTANDERS
 from wrackline.plugins.doors import Door
 from wrackline.plugins.fields import JsonSchema, Lax, Like, Seconds, SomeSeconds
 from wrackline.plugins.nearest import instead_of
@@ -262,7 +263,7 @@ class FollowSpec(Strict):
     patience_s: SomeSeconds = 15.0
     """So long a state is waited for; then another one is drawn."""
     then: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """How often a second fault follows, as soon as the first one has brought about a state."""
+    """How often another fault follows, as soon as the one before has brought about a state."""
     start_s: Seconds = 2.0
     """When the first one is drawn."""
     tail_s: Seconds = 2.0
@@ -321,10 +322,15 @@ class FollowSpec(Strict):
         update: dict[str, Any] = {"states": states, "openers": openers}
         if not self.faults:
             usual = map(FAULT.validate_python, USUAL)
-            update["faults"] = tuple(one for one in usual if not cannot(one))
+            update["faults"] = tuple(one for one in usual if self._may_lose(one) and not cannot(one))
             also = {name: tuple(one for one in _also(name) if not cannot(one)) for name in states}
             update["also"] = {name: faults for name, faults in also.items() if faults}
         return self.model_copy(update=update)
+
+    def _may_lose(self, fault: FaultSpec) -> bool:
+        """Tells whether ``lossy`` ever allows it: it may not lose the bytes of several replicas."""
+        several = fault.target in (BYSTANDERS, "replicas") and fault.fault.startswith(TAKE_BYTES)
+        return self.lossy > 1 or not several
 
 
 def _also(state: str) -> list[FaultSpec]:

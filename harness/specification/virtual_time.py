@@ -36,7 +36,10 @@ WORKLOADS: Mapping[str, frozenset[str]] = {
     "queue": _ALL | {"mix.dequeue", "dequeuers", "client.end_timeout_ms", "client.poll_ms"},
 }
 """Workload -> the keys that mean something in virtual time."""
-FAULTS = "kill, pause, restart, power-cut, disk-full, disk-errors, elect-preferred, partition, and messages"
+FAULTS = (
+    "kill, pause, restart, power-cut, disk-full, disk-errors, elect-preferred, transfer-leadership, "
+    "reassign, partition, and messages"
+)
 
 
 def refusals(spec: Sections) -> Iterator[str]:

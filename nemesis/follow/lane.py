@@ -1,7 +1,7 @@
 """Follows the cluster's state: episode after episode until the time is over.
 
-An episode brings a state about, waits for it with a deadline, and injects at the very look that shows it; a
-second fault may follow by what the first one does. What is drawn, and what comes of it, is recorded."""
+An episode brings a state about, waits for it with a deadline, and injects at the very look that shows it;
+further faults may follow by what the one before does. What is drawn, and what comes of it, is recorded."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from wrackline.nemesis.faults.spec import FaultSpec
@@ -17,12 +18,12 @@ from wrackline.nemesis.follow.draw import Draw, Episode, name_of, title
 from wrackline.nemesis.follow.looks import Deeds, Looks
 from wrackline.nemesis.spec import FollowSpec
 from wrackline.nemesis.targets.states import STATES, Occurrence
+from wrackline.nemesis.targets.words import BYSTANDERS, SUBJECT
 from wrackline.systems.base import ClusterState
 
 FIRST_LOOK_S = 5.0
 """So long the cluster may take to answer for the first time."""
 OPENS_AT_LEAST_S = 0.5
-_TRIES = 5
 
 
 class Live(Protocol):
@@ -41,6 +42,9 @@ class Stage(Protocol):
         """Returns the metadata; None where nobody answers."""
 
     def deeds(self) -> Deeds: ...
+
+    def can(self, fault: FaultSpec, about: Occurrence, pick: int, state: ClusterState) -> bool:
+        """Tells whether the fault would hit somebody, and takes no more bytes than it may."""
 
     async def begin(self, fault_id: str, fault: FaultSpec, about: Occurrence, pick: int) -> Live | None:
         """Returns the fault once it is in force; None where nobody can be hit now, or it failed."""
@@ -83,6 +87,10 @@ async def follow(
         stage.note({"phase": "coverage", **draw.to_dict()})
 
 
+Hit = tuple[Occurrence, FaultSpec]
+"""What a fault is aimed by, and the fault."""
+
+
 class Lane:
     """One of several that may go on beside each other; they share looks, draw and the numbers of faults."""
 
@@ -112,8 +120,8 @@ class Lane:
         self._stage.note({"phase": "drawn", **episode.to_dict()})
         state, over = episode.state, asyncio.Event()
         begun_at = self._looks.number
-        opener = None if self._true(state) else self._open(episode, over)
-        if opener is not None and STATES[state].after:
+        opened = not self._true(state) and self._open(episode, over)
+        if opened and STATES[state].after:
             await self._until(lambda: bool(self._looks.since(begun_at)))
             await self._stage.pause(min(episode.opens_s, self._rest_s()))
             over.set()
@@ -121,14 +129,18 @@ class Lane:
         self._draw.came(state, came=came)
         if not came:
             self._miss(state, episode.fault, "it did not come")
-            await self._hit_other(self._looks.since(begun_at) or self._looks.there, episode)
-        elif not await self._hit_any(self._true(state, begun_at), episode):
-            self._miss(state, episode.fault, "its nodes could not be hit")
-            await self._hit_other(self._true(state, begun_at), episode)
-        else:
-            if episode.then:
-                await self._second(episode)
-            await self._stage.pause(min(episode.opens_s, self._rest_s()))
+        there = self._true(state, begun_at) or self._looks.since(begun_at) or self._looks.there
+        first = [(one, episode.fault) for one in there] if came else []
+        if await self._hit([*first, *self._draw.second(there)], episode.pick, episode.duration_s):
+            if episode.ends == "openers":
+                await self._stage.pause(min(episode.opens_s, self._rest_s()))
+                over.set()
+            for _ in range(episode.then):
+                await self._again(episode)
+            if episode.ends == "faults":
+                await self._wait_for(self._live[bool(opened) :])
+            elif episode.ends == "time":
+                await self._stage.pause(min(episode.opens_s, self._rest_s()))
         over.set()
         await self._end_all(in_their_time=True)
         return self._rest_s() <= 0
@@ -143,48 +155,45 @@ class Lane:
         self._draw.coverage.missed[name_of(state, fault)] += 1
         self._stage.note({"phase": "missed", "state": state, "fault": title(fault), "why": why})
 
-    def _open(self, episode: Episode, over: asyncio.Event) -> asyncio.Task[None] | None:
-        """Begins the fault that leads to the state, and does not wait for that; it stays until ``over``."""
-        about = self._led_place(episode.pick)
-        if about is None or episode.opener is None:
-            return None
-        others = [one for one in self._spec.openers[episode.state] if one != episode.opener]
+    def _open(self, episode: Episode, over: asyncio.Event) -> bool:
+        """Begins what leads to the state, and does not wait for that; it stays until ``over``. False: nothing
+        is known to."""
+        led = self._led_place(episode.pick)
+        if led is None or not episode.openers:
+            return False
+        openers, whole = episode.openers, [led]
+        if episode.apart and openers[0].target == BYSTANDERS:
+            # Each of them is hit as if it were the subject, by an opener of its own, and they end one by one.
+            each = [one for one in openers if one.target == BYSTANDERS]
+            openers = tuple(one.model_copy(update={"target": SUBJECT}) for one in each)
+            whole = [replace(led, nodes=(node,)) for node in self._others(led)]
 
         async def hold() -> None:
-            for opener in filter(None, (episode.opener, *others)):
-                if (live := await self._begin(opener, about, episode.pick)) is not None:
-                    await self._hold(live, over, self._rest_s())
-                    return
+            held = []
+            for number, about in enumerate(whole):
+                first = number % len(openers)
+                order = [(about, one) for one in (*openers[first:], *openers[:first])]
+                if (begun := await self._begin(order, episode.pick)) is not None:
+                    held.append(self._hold(begun[0], over, self._rest_s(), number * episode.then_s))
+            await asyncio.gather(*held)
 
         self._live.append(asyncio.ensure_future(hold()))
-        return self._live[-1]
+        return True
 
-    async def _hit_any(self, there: Iterable[Occurrence], episode: Episode) -> bool:
-        for one in there:
-            if await self._hit(one, episode.fault, episode.pick, episode.duration_s):
-                return True
-        return False
-
-    async def _second(self, episode: Episode) -> None:
-        """What the first fault brings about is hit once more, whatever it is."""
+    async def _again(self, episode: Episode) -> None:
+        """What the fault before brings about is hit once more, whatever it is."""
         begun_at = self._looks.number
         if await self._until(lambda: bool(self._looks.since(begun_at))):
-            await self._hit_other(self._looks.since(begun_at), episode)
+            there = self._looks.since(begun_at)
+            await self._hit(self._draw.second(there), episode.pick, episode.then_s)
 
-    async def _hit_other(self, there: Sequence[Occurrence], episode: Episode) -> None:
-        """Hits one of what is there, whatever it is; nothing where nothing is. A fault whose nodes are taken
-        already is given up for the next."""
-        for _ in range(_TRIES if there else 0):
-            one, fault = self._draw.second(there)
-            if await self._hit(one, fault, episode.pick, episode.then_s):
-                return
-            self._miss(one.state, fault, "its nodes could not be hit")
-
-    async def _hit(self, one: Occurrence, fault: FaultSpec, pick: int, lasts_s: float) -> bool:
-        """Injects at once, aimed by what is true; it ends by itself after its time."""
-        live = await self._begin(fault, one, pick)
-        if live is None:
+    async def _hit(self, order: Iterable[Hit], pick: int, lasts_s: float) -> bool:
+        """Injects the first of these that can be, at once, aimed by what is true; it ends by itself after its
+        time."""
+        begun = await self._begin(order, pick)
+        if begun is None:
             return False
+        live, (one, fault) = begun
         self._draw.coverage.pairs[name_of(one.state, fault)] += 1
         place = "" if one.place is None else f"{one.place[0]}-{one.place[1]}"
         self._stage.note(
@@ -199,13 +208,24 @@ class Lane:
         self._live.append(asyncio.ensure_future(self._hold(live, asyncio.Event(), lasts_s)))
         return True
 
-    async def _begin(self, fault: FaultSpec, about: Occurrence, pick: int) -> Live | None:
-        return await self._stage.begin(f"s{next(self._ids)}", fault, about, pick)
+    async def _begin(self, order: Iterable[Hit], pick: int) -> tuple[Live, Hit] | None:
+        """Begins the first of these faults that hits somebody, while there is time."""
+        for about, fault in order:
+            state = self._looks.state
+            if self._rest_s() <= 0:
+                return None
+            if state is not None and self._stage.can(fault, about, pick, state):
+                live = await self._stage.begin(f"s{next(self._ids)}", fault, about, pick)
+                if live is not None:
+                    return live, (about, fault)
+        return None
 
-    async def _hold(self, live: Live, over: asyncio.Event, longest_s: float) -> None:
+    async def _hold(self, live: Live, over: asyncio.Event, longest_s: float, more_s: float = 0.0) -> None:
+        """It ends so much after ``over``, and after the longest time anyway."""
         try:
             with suppress(TimeoutError):
                 await asyncio.wait_for(over.wait(), max(OPENS_AT_LEAST_S, min(longest_s, self._rest_s())))
+                await self._stage.pause(min(more_s, self._rest_s()))
         finally:
             await live.end()
 
@@ -213,14 +233,18 @@ class Lane:
         """``in_their_time``: each is waited for; else they end now."""
         tasks, self._live = self._live, []
         if in_their_time:
-            while any(not task.done() for task in tasks):
-                if await self._stage.pause(0.1):
-                    break
+            await self._wait_for(tasks)
         for task in tasks:
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
+
+    async def _wait_for(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        """Until they are done, or the run is being stopped."""
+        while any(not task.done() for task in tasks):
+            if await self._stage.pause(0.1):
+                return
 
     # --- waits --------------------------------------------------------------------------------------------
 
@@ -251,6 +275,12 @@ class Lane:
             return None
         one = led[pick % len(led)]
         return Occurrence("", one.place, (one.leader,))
+
+    def _others(self, led: Occurrence) -> list[int]:
+        """Returns the other replicas of its partition."""
+        state = self._looks.state
+        one = state.partition(*led.place) if state is not None and led.place is not None else None
+        return [node for node in one.replicas if node not in led.nodes] if one is not None else []
 
 
 def _well(state: ClusterState | None) -> bool:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from wrackline.systems.base import ClusterState, Place
 
-TAKE_BYTES = ("power", "drop-page-cache", "read-only")
-"""How the names of faults begin that take bytes from a disk."""
 NOTICED_S = 0.8
 """Whoever samples the metadata for the judge has noticed a replica that was out of the ISR for so long."""
 
@@ -33,6 +31,11 @@ class Losses:
             if len(lost | (set(nodes) & set(one.replicas))) > most:
                 return False
         return True
+
+    def spared(self, state: ClusterState, most: int) -> set[int]:
+        """Returns the nodes none of which may lose bytes now."""
+        nodes = {node for one in state.partitions for node in one.replicas}
+        return {node for node in nodes if not self.fit(state, {node}, most)}
 
     def begin(self, state: ClusterState, nodes: Collection[int]) -> None:
         """These nodes lose bytes now."""

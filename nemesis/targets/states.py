@@ -18,6 +18,9 @@ ROLLING: Final = frozenset({"rolling-restart", "rolling-upgrade"})
 UNCLEAN: Final = frozenset({"kill", "power-cut"})
 """Faults after which a node starts without having been stopped."""
 
+TAKE_BYTES: Final = ("power", "drop-page-cache", "read-only")
+"""How the names of faults begin that take bytes from a disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -163,6 +166,13 @@ def _of(target: str, *faults: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...
     return tuple({**fault, "target": target} for fault in faults)
 
 
+_BACK: Final = (
+    *_of("1 of bystanders", *_STOP, {"fault": "power-cut"}),
+    *_of("subject", {"fault": "kill"}),
+    *_of("bystanders", {"fault": "kill"}, {"fault": "power-cut"}),
+)
+"""Faults after whose end a replica comes back."""
+
 HELD_BACK: Final[Mapping[str, Any]] = {
     "fault": "messages",
     "target": "leader",
@@ -177,14 +187,14 @@ STATES: Final[Mapping[str, State]] = {
         "one replica is alone in the ISR",
         _alone,
         # Killed ones come back with all that they had: then it tells what the one that is alone had lost.
-        _of("bystanders", *_STOP, {"fault": "kill"}, {"fault": "power-cut"}),
-        weight=4,
+        _of("bystanders", *_STOP, *[{"fault": "kill"}] * 2, {"fault": "power-cut"}),
+        weight=6,
     ),
     "left-isr": State("a replica has just left the ISR", _departed, _of("1 of bystanders", *_STOP)),
     "returning": State(
         "a replica is there, and not in the ISR yet",
         _returning,
-        _of("1 of bystanders", *_STOP, {"fault": "power-cut"}) + _of("subject", {"fault": "kill"}),
+        _BACK,
         after=True,
         weight=2,
         also=(HELD_BACK,),
@@ -192,7 +202,7 @@ STATES: Final[Mapping[str, State]] = {
     "rejoined": State(
         "a replica has just come back into the ISR",
         _rejoined,
-        _of("1 of bystanders", *_STOP, {"fault": "power-cut"}) + _of("subject", {"fault": "kill"}),
+        _BACK,
         after=True,
         weight=2,
         also=(HELD_BACK,),
@@ -236,13 +246,15 @@ STATES: Final[Mapping[str, State]] = {
 """Name -> what it is, where it is true, what leads to it."""
 
 USUAL: Final[tuple[Mapping[str, Any], ...]] = (
-    *_of("subject", {"fault": "power-cut"}, *_STOP, {"fault": "partition"}),
+    *_of("subject", *[{"fault": "power-cut"}] * 3, *_STOP, {"fault": "kill"}, {"fault": "partition"}),
     *_of("bystanders", {"fault": "power-cut"}, {"fault": "kill"}),
-    *_of("leader", {"fault": "power-cut"}, {"fault": "kill"}),
+    {"fault": "power-cut", "target": "1 of bystanders"},
+    *_of("leader", {"fault": "power-cut"}, *[{"fault": "kill"}] * 2),
     {"fault": "power-cut", "target": "replicas"},
     {"fault": "kill", "target": "controller"},
 )
-"""Faults that follow where a specification names none: each is the second one, at the worst moment."""
+"""Faults that follow where a specification names none: each is the second one, at the worst moment. One that
+is there twice is drawn twice as often."""
 
 
 def occurrences(view: View, names: Collection[str] = tuple(STATES)) -> list[Occurrence]:

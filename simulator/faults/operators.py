@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
 from wrackline.broker.model.messages.admin import (
@@ -18,6 +18,7 @@ from wrackline.broker.model.messages.admin import (
 )
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.messages.requests import DeleteRecordsRequest, Request
+from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver, host
 from wrackline.simulator.faults.kinds import Fault, Kind
@@ -49,13 +50,36 @@ def _elect(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
 
 
 def _move_leader(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """``elect(b)`` of docs/protocol.md 4.1: the replicas in another order, and then the preferred leader."""
+    """``elect(b)`` of docs/protocol.md 4.1: the replicas in another order, and then the preferred leader.
+    ``on``: whatever these lead goes to another member of the ISR."""
+    if fault.on:
+        return _each(
+            _led_by(driver, draw, one, draw.choice(heirs))
+            for one in _settled(driver)
+            if one.leader in fault.on and (heirs := [node for node in one.isr if node != one.leader])
+        )
     partition = driver.partition(fault)
     if partition is None or partition.adding or partition.removing:
         return None
     node = driver.target(fault, draw)
     if node not in partition.replicas or node == partition.leader:
         node = draw.choice([replica for replica in partition.replicas if replica != partition.leader])
+    return _led_by(driver, draw, partition, node)
+
+
+def _settled(driver: FaultDriver) -> list[PartitionImage]:
+    """Returns the topic's partitions that do not move."""
+    partitions = driver.world.image.partitions()
+    return [one for one in partitions if one.tp.topic == driver.topic and not (one.adding or one.removing)]
+
+
+def _each(done: Iterable[Begun]) -> Begun | None:
+    """What was done to several partitions, as one; None: to none. There is nothing to take back."""
+    parts = list(done)
+    return Begun("; ".join(one.description for one in parts), _nothing) if parts else None
+
+
+def _led_by(driver: FaultDriver, draw: Random, partition: PartitionImage, node: NodeId) -> Begun:
     tp = partition.tp
     order = (node, *(replica for replica in partition.replicas if replica != node))
     moved = AlterPartitionReassignmentsRequest((Reassignment(tp, order),), _TIMEOUT_MS)
@@ -78,8 +102,18 @@ def _then(driver: FaultDriver, ready: Callable[[], bool], then: Callable[[], obj
 
 
 def _reassign(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """Reassigns the partition to as many replicas as there are now, elsewhere or in another order. There is
-    nothing to take back."""
+    """Reassigns the partition to as many replicas as there are now, elsewhere or in another order. ``on``:
+    every replica there moves to a live broker that has none of its partition. There is nothing to take
+    back."""
+    if fault.on:
+        registered = driver.world.image.brokers.items()
+        alive = sorted(node for node, broker in registered if not broker.fenced)
+        return _each(
+            _moved(driver, draw, one.tp, tuple(spare if node in fault.on else node for node in one.replicas))
+            for one in _settled(driver)
+            if set(fault.on) & set(one.replicas) and set(alive) - set(one.replicas)
+            for spare in draw.sample([node for node in alive if node not in one.replicas], 1)
+        )
     partition = driver.partition(fault)
     if partition is None:
         return None

@@ -25,6 +25,8 @@ _SAME: Mapping[str, Kind] = {
     "disk-full": "disk-full",
     "disk-errors": "disk-error",
     "elect-preferred": "elect",
+    "transfer-leadership": "move-leader",
+    "reassign": "reassign",
 }
 _DISKS: Mapping[str, Kind] = {"wiped": "wipe", "stale": "restore"}
 _MESSAGES: Mapping[tuple[str, str], Kind] = {

@@ -124,13 +124,15 @@ class PlannedFaults:
     def names_in_force(self) -> Collection[str]:
         return [self._here[fault.id].name for fault in self._run.driver.in_force]
 
+    def hosts_of(
+        self, fault: FaultSpec, about: Occurrence, pick: int, spared: Collection[int]
+    ) -> tuple[str, ...]:
+        return self._hosts(fault, pick, spared, place=about.place, subject=about.nodes)
+
     def inject(
-        self, id_: str, fault: FaultSpec, about: Occurrence, pick: int, may: Callable[[tuple[str, ...]], bool]
+        self, id_: str, fault: FaultSpec, about: Occurrence, pick: int, hosts: tuple[str, ...]
     ) -> Callable[[], None] | None:
         role = f"{fault.target}, {about.state or 'to begin with'}"
-        hosts = self._hosts(fault, pick, place=about.place, subject=about.nodes)
-        if not may(hosts):
-            return None
         planned = PlannedFault(id_, 0.0, self._plan.duration_s, fault, pick)
         return self._begin(planned, hosts, role)
 
@@ -157,12 +159,17 @@ class PlannedFaults:
         if self._begin(planned, hosts, planned.spec.target) is None:
             self._missed(planned, "there was nothing left to do it to")
 
-    def _hosts(self, fault: FaultSpec, pick: int, **about: Any) -> tuple[str, ...]:
+    def _hosts(
+        self, fault: FaultSpec, pick: int, spared: Collection[int] = (), **about: Any
+    ) -> tuple[str, ...]:
         """Returns those that have its role now. Raises TargetError."""
+        held = {node.host.name for node in self._nodes if node.node_id in spared}
+        if fault.build().holds_node:
+            held |= set(self._held)
         now = Situation(
             self._nodes,
             self.state(),
-            held=self._held if fault.build().holds_node else {},
+            held=held,
             topics=self._topics,
             last=self._last,
             former=self._leaders.former,

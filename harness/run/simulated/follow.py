@@ -13,11 +13,11 @@ from wrackline.history.model import CONTROL, FOLLOW, Event, Type
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.follow.lane import follow
 from wrackline.nemesis.follow.looks import Deeds
-from wrackline.nemesis.follow.losses import TAKE_BYTES, Losses
+from wrackline.nemesis.follow.losses import Losses
 from wrackline.nemesis.schedule import Plan
 from wrackline.nemesis.spec import FollowSpec
 from wrackline.nemesis.targets.roles import TargetError
-from wrackline.nemesis.targets.states import UNCLEAN, Occurrence
+from wrackline.nemesis.targets.states import TAKE_BYTES, UNCLEAN, Occurrence
 from wrackline.simulator.run.recorded import RecordedRun
 from wrackline.systems.base import ClusterState
 
@@ -31,11 +31,15 @@ class Nemesis(Protocol):
 
     def names_in_force(self) -> Collection[str]: ...
 
+    def hosts_of(
+        self, fault: FaultSpec, about: Occurrence, pick: int, spared: Collection[int]
+    ) -> tuple[str, ...]:
+        """Returns who has its role now; nodes that are ``spared`` have none. Raises TargetError."""
+
     def inject(
-        self, id_: str, fault: FaultSpec, about: Occurrence, pick: int, may: Callable[[tuple[str, ...]], bool]
+        self, id_: str, fault: FaultSpec, about: Occurrence, pick: int, hosts: tuple[str, ...]
     ) -> Callable[[], None] | None:
-        """Does it to whoever has its role now, if ``may`` says so of these hosts, and returns what ends it;
-        None where nothing was done. Raises TargetError."""
+        """Does it to these hosts, and returns what ends it; None where nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +101,36 @@ class _Stage:
     def deeds(self) -> Deeds:
         return Deeds(self._nemesis.names_in_force(), frozenset(self.unclean))
 
+    def can(self, fault: FaultSpec, about: Occurrence, pick: int, state: ClusterState) -> bool:
+        return bool(self._hosts(fault, about, pick, state))
+
     async def begin(self, fault_id: str, fault: FaultSpec, about: Occurrence, pick: int) -> _Live | None:
         name, state = fault.fault, self._nemesis.state()
-        if self._clock.stopped or (name == "messages" and name in self._nemesis.names_in_force()):
+        hosts = self._hosts(fault, about, pick, state)
+        if self._clock.stopped or not hosts:
             return None
-        hit = set[int]()
-
-        def may(hosts: tuple[str, ...]) -> bool:
-            hit.update(self._nemesis.nodes_on(hosts))
-            if not name.startswith(TAKE_BYTES):
-                return True
-            fits = self._losses.fit(state, hit, self._spec.lossy)
-            if fits:
-                self._losses.begin(state, hit)
-            return fits
-
-        try:
-            undo = self._nemesis.inject(fault_id, fault, about, pick, may)
-        except TargetError:
-            return None
+        hit = self._nemesis.nodes_on(hosts)
+        if name.startswith(TAKE_BYTES):
+            self._losses.begin(state, hit)
+        undo = self._nemesis.inject(fault_id, fault, about, pick, hosts)
         if undo is None:
             return None
         if name in UNCLEAN:
             self.unclean |= hit
         return _Live(undo)
+
+    def _hosts(self, fault: FaultSpec, about: Occurrence, pick: int, state: ClusterState) -> tuple[str, ...]:
+        """Returns whom it hits; empty where nobody can be hit now."""
+        if fault.fault == "messages" and fault.fault in self._nemesis.names_in_force():
+            return ()
+        lossy = fault.fault.startswith(TAKE_BYTES)
+        spared = self._losses.spared(state, self._spec.lossy) if lossy else ()
+        try:
+            hosts = self._nemesis.hosts_of(fault, about, pick, spared)
+        except TargetError:
+            return ()
+        fits = not lossy or self._losses.fit(state, self._nemesis.nodes_on(hosts), self._spec.lossy)
+        return hosts if fits else ()
 
     async def pause(self, seconds: float) -> bool:
         await asyncio.sleep(max(seconds, 0.0))

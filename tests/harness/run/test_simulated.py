@@ -195,9 +195,44 @@ def test_faults_follow_the_state_and_the_same_seed_follows_the_same(tmp_path: Pa
     for one in faults:
         assert 2 <= one.at_s <= 50
         assert one.at_s + one.duration_s <= 51
-    roles = {row["extra"]["role"] for row in map(as_row, rows(made[0])) if row["f"] == faults[0].fault}
+    roles = {role for row in map(as_row, rows(made[0])) if (role := row["extra"].get("role"))}
     assert any("to begin with" in role for role in roles), "an opener leads to a state"
     assert any("to begin with" not in role for role in roles), "and a fault follows it"
+
+
+def test_leadership_is_transferred_and_replicas_move_to_who_has_none(tmp_path: Path) -> None:
+    """What the targets lead goes to others in the ISR; a replica of theirs goes to the one broker without."""
+    text = f"""
+        name: virtual
+        seed: 5
+        fleet: {{kind: simulated, brokers: 4}}
+        system: {{kind: wrackline, config: {FAST}}}
+        topic: {{name: log, partitions: 4}}
+        workload: {{duration_s: 12, rate: 20}}
+        nemesis:
+          schedule:
+            - {{at_s: 2, duration_s: 1, fault: transfer-leadership, target: n1}}
+            - {{at_s: 7, duration_s: 1, fault: reassign, target: n1}}
+        """
+    made = run(spec(text), Options(tmp_path)).run_dir
+    assert [one.targets for one in happened(made)] == [("n1",), ("n1",)]
+    states = {second: _partitions(made, second) for second in (2, 6, 12)}
+    assert 1 in [leader for leader, _ in states[2]]
+    assert 1 not in [leader for leader, _ in states[6]]
+    assert all(1 not in replicas and len(replicas) == 3 for _, replicas in states[12])
+    assert any(1 in replicas for _, replicas in states[6])
+
+
+def _partitions(run_dir: Path, before_s: float) -> list[tuple[int, list[int]]]:
+    """Returns leader and replicas of each partition then, from the beginning of the main phase."""
+    last: dict[int, tuple[int, list[int]]] = {}
+    begun_ns = None
+    for row in map(as_row, rows(run_dir)):
+        if row["f"] == "phase" and row["extra"]["phase"] == "main":
+            begun_ns = row["time_ns"]
+        if row["f"] == "cluster" and begun_ns is not None and row["time_ns"] - begun_ns < before_s * 1e9:
+            last |= {one["partition"]: (one["leader"], one["replicas"]) for one in row["extra"]["partitions"]}
+    return list(last.values())
 
 
 def test_an_interrupt_ends_what_follows_the_state_too(tmp_path: Path) -> None:

@@ -52,11 +52,20 @@ def test_a_state_that_does_not_come_is_drawn_less_until_it_has_come() -> None:
     assert Counter(draw.episode().state for _ in range(100))["isr-of-one"] > 40
 
 
-def test_a_second_fault_is_drawn_for_what_is_there() -> None:
-    one = Occurrence("new-leader", ("log", 0), (2,))
-    chosen, fault = Draw(spec(), 1).second([one])
-    assert chosen == one
-    assert fault in spec().faults
+def test_a_second_fault_is_drawn_for_what_is_there_and_what_was_tried_least_comes_first() -> None:
+    there = [Occurrence("new-leader", ("log", 0), (2,)), Occurrence("isr-of-one", ("log", 1), (3,))]
+    draw = Draw(spec(), 1)
+    draw.coverage.pairs["new-leader > kill one"] += 1
+    order = list(draw.second(there))
+    assert Counter(one.state for one, _ in order) == {"new-leader": 3, "isr-of-one": 3}
+    assert [fault.fault for one, fault in order if one.state == "new-leader"][-1] == "kill"
+
+
+@pytest.mark.parametrize(("then", "most"), [(0.0, 0), (0.5, 3), (1.0, 3)])
+def test_a_chain_of_faults_is_as_long_as_it_is_drawn(then: float, most: int) -> None:
+    draw = Draw(spec(then=then), 1)
+    lengths = {draw.episode().then for _ in range(60)}
+    assert lengths == ({most} if then in (0, 1) else {0, 1, 2, 3})
 
 
 def test_a_fault_beside_the_usual_ones_follows_its_states_alone() -> None:

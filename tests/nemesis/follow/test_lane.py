@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,8 +16,11 @@ from wrackline.nemesis import stage as stages
 from wrackline.nemesis.follow.looks import Deeds, Looks
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
-from wrackline.nemesis.spec import load
+from wrackline.nemesis.spec import FAULT, load
+from wrackline.nemesis.targets.states import Occurrence
 from wrackline.systems.base import ClusterState
+
+KILL_ONE = {"fault": "kill", "target": "1 of bystanders"}
 
 
 class Living(FakeSystem):
@@ -118,6 +122,97 @@ def test_a_second_fault_is_timed_by_the_effect_of_the_first(
     assert nemesis.stop_and_heal() == []
     targets = [recorded.ended(one)["targets"] for one in ("s1", "s2", "s3")]
     assert sorted(map(str, targets)) == ["['n1']", "['n2']", "['n3']"], "all three, one after the other"
+
+
+def test_a_fault_that_would_hit_nobody_is_passed_over_for_the_next(
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wrackline.nemesis.follow.draw._APART", 0.0)
+    given = {
+        "states": ["left-isr"],
+        "faults": [{"fault": "power-cut", "target": "replicas"}, {"fault": "pause", "target": "leader"}],
+        "openers": {"left-isr": [{"fault": "power-cut", "target": "bystanders"}, KILL_ONE]},
+    }
+    nemesis = follow(fleet, living, recorded, 3.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    names = {event.f for event in recorded.events if event.extra and "targets" in event.extra}
+    assert names == {"kill", "pause"}, "three replicas may not lose their bytes, nor two"
+    assert not list(rows(recorded, "missed"))
+
+
+def test_a_power_cut_of_one_of_several_is_aimed_at_who_may_lose_bytes(
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded
+) -> None:
+    nemesis = follow(fleet, living, recorded, 1.0, states=["left-isr"])
+    assert nemesis.wait(60)
+    nemesis._losses.begin(living.describe(), {3})
+    about = Occurrence("new-leader", ("log", 0), (1,))
+    one_of = FAULT.validate_python({"fault": "power-cut", "target": "1 of bystanders"})
+    for pick in range(20):
+        assert nemesis._hosts_of(one_of, about, pick, living.describe()) == ("n3",)
+    subject = FAULT.validate_python({"fault": "power-cut", "target": "subject"})
+    assert not nemesis.can(subject, about, 1, living.describe())
+
+
+def test_each_bystander_may_be_hit_by_an_opener_of_its_own(
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wrackline.nemesis.follow.draw._APART", 1.0)
+    given = {
+        "states": ["isr-of-one"],
+        "faults": [{"fault": "pause", "target": "subject"}],
+        "openers": {"isr-of-one": [{"fault": one, "target": "bystanders"} for one in ("kill", "power-cut")]},
+    }
+    nemesis = follow(fleet, living, recorded, 3.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    assert sorted(str(recorded.ended(one)["targets"]) for one in ("s1", "s2")) == ["['n2']", "['n3']"]
+    begun = [event.f for event in recorded.events if event.extra and event.extra.get("phase") == "begin"]
+    assert sorted(begun[:2]) == ["kill", "power-cut"]
+
+
+@pytest.mark.parametrize("ends", ["openers", "faults", "time"])
+def test_what_comes_back_when_the_openers_end_is_hit_in_the_same_episode(
+    ends: str, fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wrackline.nemesis.follow.draw._ENDS", (ends,))
+    given = {
+        "states": ["isr-of-one", "rejoined"],
+        "faults": [{"fault": "pause", "target": "subject"}],
+        "openers": {one: [{"fault": "kill", "target": "bystanders"}] for one in ("isr-of-one", "rejoined")},
+        "then": 1,
+        "patience_s": 1,
+    }
+    nemesis = follow(fleet, living, recorded, 8.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    course = [event.extra for event in recorded.events if event.f == "follow" and event.extra is not None]
+    course = [one for one in course if one["phase"] in ("drawn", "reached")]
+    begins = [number for number, one in enumerate(course) if one["phase"] == "drawn"]
+    episodes = [course[begin:end] for begin, end in itertools.pairwise(begins)]
+    hit = [
+        [one["state"] for one in episode[1:]] for episode in episodes if episode[0]["state"] == "isr-of-one"
+    ]
+    assert hit
+    assert any("rejoined" in states for states in hit) == (ends == "openers")
+
+
+def test_the_faults_may_be_over_before_the_openers(
+    fleet: FakeFleet, living: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wrackline.nemesis.follow.draw._ENDS", ("faults",))
+    given = {
+        "states": ["isr-of-one"],
+        "faults": [{"fault": "pause", "target": "subject"}],
+        "openers": {"isr-of-one": [{"fault": "kill", "target": "bystanders"}]},
+        "duration_s": [0.1, 2],
+    }
+    nemesis = follow(fleet, living, recorded, 8.0, **given)
+    assert nemesis.wait(60)
+    assert nemesis.stop_and_heal() == []
+    ended = [event.f for event in recorded.events if event.extra and event.extra.get("phase") == "ended"]
+    assert ended[:2] == ["pause", "kill"]
 
 
 def test_stopping_ends_what_is_under_way(fleet: FakeFleet, living: FakeSystem, recorded: Recorded) -> None:

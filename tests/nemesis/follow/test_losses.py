@@ -36,6 +36,14 @@ def test_a_replica_that_was_out_too_shortly_to_be_noticed_counts_on() -> None:
     assert not taken.fit(WHOLE, {3}, 1)
 
 
+def test_whoever_may_lose_nothing_is_spared() -> None:
+    taken = Losses()
+    assert taken.spared(WHOLE, 1) == set()
+    taken.begin(WHOLE, {2})
+    assert taken.spared(WHOLE, 1) == {1, 3}
+    assert taken.spared(WHOLE, 2) == set()
+
+
 def test_nodes_without_a_replica_lose_nothing_and_where_nobody_answers_nobody_may() -> None:
     assert Losses().fit(WHOLE, {101}, 0)
     assert not Losses().fit(None, {101}, 3)
