@@ -39,6 +39,26 @@ def _raft(ground: Ground, node: NodeId) -> Any:
     return core.raft
 
 
+def _agree(ground: Ground) -> None:
+    """Every voter is back, and follows one leader; then everybody else is back."""
+    world = ground.world
+
+    def agreed() -> bool:
+        rafts = [server.core.raft for server in world.controllers.values() if server.core is not None]
+        leads = [raft.leadership for raft in rafts if raft.leadership is not None]
+        return (
+            len(rafts) == len(world.controllers)
+            and len({(raft.leader_id, raft.epoch) for raft in rafts}) == 1
+            and len(leads) == 1
+            and all(voter.caught_up_ms is not None for voter in leads[0].voters.values())
+            and world.active_controller() is not None
+        )
+
+    ground.rest(SLACK_MS)  # for those who wake up and ask around
+    ground.must("every voter to follow one leader", agreed, 12_000)
+    ground.whole(ground.rejoin_ms + 2 * ground.session_ms)
+
+
 @_quorum
 def commitment_of_metadata(ground: Ground) -> None:
     """Both other voters are silent: a record is committed by the right fetch of one of them, and by nothing
@@ -127,7 +147,7 @@ def commitment_of_metadata(ground: Ground) -> None:
     world.release(hold)
     for node in others:
         world.resume(node)
-    ground.whole(ground.rejoin_ms + 2 * ground.session_ms + 12_000)
+    _agree(ground)
     ground.ask(
         broker, DeleteTopicsRequest((_TOPIC,), ANSWER_MS)
     )  # by two controllers, where one has not answered
@@ -222,4 +242,4 @@ def ballots(ground: Ground) -> None:
     world.release(polls, drop=True)
     world.resume(other)
     world.start(leader)
-    ground.whole(ground.rejoin_ms + 2 * ground.session_ms + 12_000)
+    _agree(ground)

@@ -13,6 +13,7 @@ from wrackline.broker.model.batches.batch import stamp
 from wrackline.broker.model.effects import Effect, Reply
 from wrackline.broker.model.events import Event, RequestCancelled, RequestReceived
 from wrackline.broker.model.messages.admin import CreatePartitionsRequest, NewPartitions
+from wrackline.broker.model.messages.controller import AlterPartitionItem, AlterPartitionRequest
 from wrackline.broker.model.messages.metadata import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -31,9 +32,14 @@ from wrackline.broker.model.messages.requests import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsResult,
+    OffsetForLeaderEpochPartition,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResult,
     ProducePartition,
     ProduceRequest,
     Refused,
+    Request,
     Response,
 )
 from wrackline.broker.model.metadata.image import PartitionImage
@@ -45,7 +51,7 @@ from wrackline.simulator.world.nodes import Call
 
 _TP = TopicPartition(GUESTS, 0)
 _BYTES = 1 << 20
-_SOON_MS = 60
+_SOON_MS = 150
 """For a message there and back, and a flush."""
 _FLUSH_MS = 40.0
 """Of a slow disk."""
@@ -305,6 +311,9 @@ def _lag(ground: Ground, one: _Follower) -> None:
 # --- the guest leads ----------------------------------------------------------------------------------------
 
 
+_QUESTIONS = (FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest)
+
+
 class _Leader(Guest):
     """Keeps what its follower asks until the drill has an answer."""
 
@@ -316,13 +325,13 @@ class _Leader(Guest):
         """Of the fetch session; the epoch that the next fetch names."""
         self.wanted: dict[TopicPartition, FetchPartition] = {}
         """As its follower has said in the session."""
-        self._asked: list[tuple[int, FetchRequest | ListOffsetsRequest]] = []
+        self._asked: list[tuple[int, Request]] = []
         self._replies: list[Effect] = []
         self._batches: dict[tuple[int, int], bytes] = {}
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]:
         match event:
-            case RequestReceived(request_id, FetchRequest() | ListOffsetsRequest() as request):
+            case RequestReceived(request_id, request) if isinstance(request, _QUESTIONS):
                 self._asked.append((request_id, request))
                 return []
             case RequestReceived(request_id, DescribeClusterRequest()):
@@ -429,11 +438,13 @@ def answers_of_a_leader(ground: Ground) -> None:
     with _partition_of(ground, guest, NODE, node):
         ground.expect("the leader", _image(ground).leader, NODE)
         ground.must("a replica", lambda: guest.replica is not None, 1_500)
-        if guest.replica.ctx.rules.switches.fetch_names_epoch:  # else it asks first, and no answer says so
-            asked = guest.fetched("its beginning", 0, -1, 1_500)
-            for part in (_cut, _take, _part, _begin_anew, _overtake):
-                asked = part(ground, guest, asked)
-                guest.beat()
+        asked = guest.fetched("its beginning", 0, -1, 1_500)
+        if not guest.replica.ctx.rules.switches.fetch_names_epoch:
+            _ask_first(ground, guest, asked)
+            return
+        for part in (_cut, _take, _part, _begin_anew, _part_again, _overtake):
+            asked = part(ground, guest, asked)
+            guest.beat()
 
 
 def _cut(ground: Ground, guest: _Leader, asked: int) -> int:
@@ -533,6 +544,72 @@ def _begin_anew(ground: Ground, guest: _Leader, asked: int) -> int:
     guest.tell(asked, guest.batch(20), high_watermark=20, log_start=20)
     guest.has("a batch after a range", 21, 20, 20)
     return guest.fetched("a batch after a range", 21, 0)
+
+
+def _lead_again(ground: Ground, guest: _Leader) -> int:
+    """The guest leads alone, goes, and leads again; returns the new leader epoch."""
+    image = _image(ground)
+    item = AlterPartitionItem(
+        _TP, image.topic_id, image.leader_epoch, image.partition_epoch, ((NODE, guest.epoch),)
+    )
+    result = guest.ask(AlterPartitionRequest(NODE, guest.epoch, (item,))).partitions[0]
+    ground.expect("the answer to a leader that is alone", result.error, _none)
+    guest.beat(fence=True)
+    guest.beat()
+    now = _image(ground)
+    ground.expect("the leader when it is back", (now.leader, now.isr), (NODE, (NODE,)))
+    return now.leader_epoch
+
+
+def _part_again(ground: Ground, guest: _Leader, asked: int) -> int:
+    """An answer of another time brings nothing; a log of three epochs parts from one that lacks the later."""
+    late, epoch = asked, _lead_again(ground, guest)
+    guest.next_epoch = 0
+    asked = guest.fetched("a new epoch", 21, 0, 1_500)
+    other_time = _result(ground, guest.batch(21), high_watermark=21, log_start=20)
+    guest.answer(late, FetchResponse((other_time,), session_id=9))
+    guest.has("an answer of another time", 21, 20, 20)
+    guest.tell(asked, guest.batch(21, 1), guest.batch(22, epoch), high_watermark=21, log_start=20)
+    guest.has("records of two epochs", 23, 21, 20)
+    asked = guest.fetched("records of two epochs", 23, epoch)
+    guest.tell(asked, high_watermark=22, log_start=20, diverging=EpochEndOffset(1, 30))
+    guest.has("a divergence after epoch 1", 22, 21, 20)
+    asked = guest.fetched("a divergence after epoch 1", 22, 1)
+    guest.tell(asked, high_watermark=22, log_start=20, diverging=EpochEndOffset(0, 24))
+    guest.has("a divergence after epoch 0", 21, 21, 20)
+    return guest.fetched("a divergence after epoch 0", 21, 0)
+
+
+def _ask_first(ground: Ground, guest: _Leader, asked: int) -> None:
+    """A follower whose fetch says no epoch asks in each new one where its last epoch ends (KIP-101)."""
+    unknown = ErrorCode.unknown_leader_epoch
+    guest.tell(asked, *map(guest.batch, range(3)), high_watermark=1)
+    guest.has("three batches", 3, 1)
+    asked = guest.fetched("three batches", 3, -1)
+    rounds: tuple[tuple[tuple[tuple[int, ErrorCode, int, int], ...], int], ...] = (
+        (((0, unknown, -1, -1), (0, _none, 0, 2)), 2),
+        (((-2, _none, 1, 9), (0, _none, 0, 7)), 3),
+        (((0, _none, -1, -1),), 3),
+    )
+    for answers, end in rounds:
+        epoch = _lead_again(ground, guest)
+        guest.next_epoch = 0
+        for about, error, ends, at in answers:
+            request_id, request = guest.asked("a new epoch", 1_500)
+            right = (OffsetForLeaderEpochPartition(_TP, epoch - 2 if about == -2 else about, epoch),)
+            if not isinstance(request, OffsetForLeaderEpochRequest):
+                ground.fail(f"in a new epoch a follower asks {request}")
+            ground.expect(
+                "what it asks in a new epoch", (request.replica_id, request.partitions), (guest.node, right)
+            )
+            result = OffsetForLeaderEpochResult(_TP, error, ends, at)
+            guest.answer(request_id, OffsetForLeaderEpochResponse((result,)))
+        guest.has("a new epoch", end, 1)
+        asked = guest.fetched("a new epoch", end, -1)
+        if end == 2:
+            guest.tell(asked, guest.batch(2), guest.batch(3, epoch), high_watermark=1)
+            guest.has("records of two epochs", 4, 1)
+            asked = guest.fetched("records of two epochs", 4, -1)
 
 
 def _overtake(ground: Ground, guest: _Leader, asked: int) -> int:

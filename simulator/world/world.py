@@ -181,7 +181,8 @@ class World(Processes):
         self._nodes[node] = SimServer(node, core=core, incarnation=1, accepts=True, disk=Disk(UUID(int=node)))
 
     def remove_guest(self, node: NodeId) -> None:
-        """Removes it: from now on nobody reaches the node."""
+        """Removes it, as if its process was killed: its connections end, and nobody reaches the node."""
+        self._hang_up(self._nodes[node], silent=False)
         self._nodes[node].core = None
 
     def _boot_client(self, client: SimClient, _: None) -> StepRecord:
