@@ -252,7 +252,10 @@ def log_of_metadata(ground: Ground) -> None:
     if bases and bases[at][0] >= log.start and bases[at][1] >= 0:
         offset, last = bases[at]
         end, answer = raft.log.high_watermark, fetched(active.id, offset, last_fetched_epoch=last)
-        data = b"".join(one.data for one in log.batches[at:] if one.end <= end)
+        if log.start > offset:
+            return  # a snapshot has taken its place meanwhile
+        later = [one for one in log.batches if one.header.base_offset >= offset]
+        data = b"".join(one.data for one in later if one.end <= end)
         if answer.error is not ErrorCode.none or answer.diverging or answer.snapshot:
             ground.fail(f"a fetch of metadata from {offset} on, after epoch {last}, was answered {answer}")
         received = bytes(answer.records)  # type: ignore[arg-type]

@@ -70,6 +70,7 @@ class Registrations(ObservedCluster):
             early = _registered(earlier, before)
         self._brokers_changed(seen, early)
         committed = _partition_records(seen.step.effects, before)
+        min_isr_set = _has_set_min_isr(seen.step.effects, before)
         for partition in image.partitions():
             old = self._known.get(partition.tp)
             if old is partition or old == partition:
@@ -79,6 +80,8 @@ class Registrations(ObservedCluster):
             self._known[partition.tp] = partition
             records = committed.get((str(partition.topic_id), partition.tp.partition), ())
             seen.changes.append(Change(old, partition, len(records)))
+            if min_isr_set:
+                self.of(partition).min_isr = 0  # it may have been lower in between
             self._partition_changed(self._passed(old, records[:-1]), partition)
             self.of(partition).min_isr = image.min_isr(partition.tp)
 
@@ -229,6 +232,15 @@ def _registered(effects: Sequence[Effect], after: int) -> frozenset[NodeId]:
         for effect in effects
         if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after
         if effect.fields["record"]["type"] == "RegisterBrokerRecord"
+    )
+
+
+def _has_set_min_isr(effects: Sequence[Effect], after: int) -> bool:
+    """Tells whether past offset ``after`` a setting of MinISR was committed."""
+    return any(
+        effect.fields["record"].get("name") == "min.insync.replicas"
+        for effect in effects
+        if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after
     )
 
 

@@ -13,6 +13,48 @@ FAST = (
 )
 
 OLD = {
+    "a follower fetches seldom, and a deletion waits for it": (
+        "--seed 150317 --seconds 15 --load bursts,pipeline,wrap --weak 1 --produce-every-ms 120 "
+        "--ask-every-ms 200 --faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,"
+        "cut-one-way,cut-controller,lag,hold-alter-response,hold-fetch-request,hold-metadata,"
+        "hold-heartbeat,skew,controller-kill,controller-power,controller-isolate,controller-deaf,"
+        "elect,move-leader,reassign,reassign-cancel,delete-records,churn-topic,hold-any,"
+        "controller-midway,flush-error --fault-every-ms 2500 --pairs 0.1 --chains 0.8 --drills "
+        "--broker-setting heartbeat_interval_ms=133 --broker-setting replica_lag_time_max_ms=6000 "
+        "--broker-setting replica_fetch_wait_max_ms=300 --broker-setting "
+        "replica_fetch_backoff_ms=200 --broker-setting request_timeout_ms=1000 --broker-setting "
+        "flush_mode=every-write --broker-setting flush_messages=7 --broker-setting flush_ms=20 "
+        "--broker-setting replica_fetch_max_bytes=5000 --broker-setting "
+        "replica_fetch_response_max_bytes=10000 --controller-setting session_timeout_ms=800"
+    ),
+    "MinISR is lowered and raised in one commit": (
+        "--seed 150255 --seconds 6 --idempotent --load bursts,times --produce-every-ms 120 "
+        "--ask-every-ms 200 --faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,"
+        "cut-one-way,cut-controller,lag,hold-alter-request,hold-alter-response,hold-fetch-response,"
+        "hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,skew,disk-error,"
+        "disk-full,controller-kill,controller-power,controller-pause,controller-isolate,"
+        "controller-deaf,elect,move-leader,reassign,reassign-cancel,min-isr,delete-records,"
+        "churn-topic,hold-any,controller-midway,flush-error --fault-every-ms 400 --pairs 0.3 "
+        "--chains 0.4 --drills --broker-setting heartbeat_interval_ms=133 --broker-setting "
+        "replica_lag_time_max_ms=6000 --broker-setting replica_fetch_wait_max_ms=100 "
+        "--broker-setting replica_fetch_backoff_ms=200 --broker-setting request_timeout_ms=1000 "
+        "--controller-setting session_timeout_ms=800 --controller-setting producer_id_block=2 "
+        "--no-tcp"
+    ),
+    "a snapshot takes the place of what a drill fetches": (
+        "--seed 150253 --seconds 15 --brokers 4 --producers 1 --idempotent --load bursts,wrap --weak "
+        "1 --produce-every-ms 120 --ask-every-ms 200 --faults kill,power,clean,kill-midway,"
+        "power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,hold-alter-request,"
+        "hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,"
+        "hold-produce-response,hold-heartbeat,skew,disk-error,disk-full,controller-kill,"
+        "controller-power,controller-pause,controller-isolate,controller-deaf,elect,move-leader,"
+        "reassign,reassign-cancel,min-isr,delete-records,churn-topic,hold-any,controller-midway,"
+        "flush-error --pairs 0.1 --chains 0.8 --drills --broker-setting heartbeat_interval_ms=133 "
+        "--broker-setting replica_lag_time_max_ms=2000 --broker-setting "
+        "replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=200 "
+        "--broker-setting request_timeout_ms=1000 --controller-setting session_timeout_ms=800 "
+        "--controller-setting placement=striped"
+    ),
     "the quorum has no leader yet after a drill of ballots": (
         "--seed 140032 --seconds 6 --brokers 4 --controllers 3 --producers 1 --load batches --weak 1 "
         "--produce-every-ms 120 --ask-every-ms 200 --faults kill,power,clean,kill-midway,"
