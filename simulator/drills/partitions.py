@@ -300,7 +300,7 @@ def _news(ground: Ground, leader: NodeId) -> None:
 def settings_in_force(ground: Ground) -> None:
     """What a topic is set to holds for the next record, as often as there is one; what is taken back holds no
     more."""
-    leader = ground.any_broker()
+    world, leader = ground.world, ground.any_broker()
     with _topic(ground, (leader,)):
 
         def altered(name: str, value: str | None) -> None:
@@ -311,7 +311,7 @@ def settings_in_force(ground: Ground) -> None:
             ground.must(f"node {leader} to know {name}={value}", knows_all, 1_500)
 
         def knows_all() -> bool:
-            core, world = ground.world.brokers[leader].core, ground.world
+            core = world.brokers[leader].core
             return core is not None and core.image.metadata_offset == world.image.metadata_offset
 
         def produced(data: bytes) -> ErrorCode:
@@ -329,6 +329,10 @@ def settings_in_force(ground: Ground) -> None:
             altered("max.message.bytes", None if most is None else str(most))
             given = produced(_batch(ground)), produced(_batch(ground, 2))
             ground.expect(f"the answers to {sizes} bytes with max.message.bytes={most}", given, errors)
+        for size in ("4096", "8192"):
+            altered("segment.bytes", size)
+            laid_out = world.brokers[leader].disk.layouts[_tp(0)].segment_bytes
+            ground.expect("the bytes of a segment, as the disk was told", laid_out, int(size))
         log = _log(ground, leader, 0)
         for name, value, records, left, within_ms in (
             ("flush.ms", "60", 1, 0, 110),

@@ -20,6 +20,8 @@ from wrackline.simulator.faults.operators import min_isr_request
 
 _BEGIN_MS = 300
 """A new leader of the quorum tells it at once; a voter that is not told asks when its patience is over."""
+_MOST_SNAPSHOTS = 3
+"""Of a node: two are kept, and a crash may leave one more until the next one is there."""
 _LARGEST_BATCH = 2_000
 """Of metadata, in bytes: a change of many partitions."""
 _SNAPSHOT_RECORDS, _PARTITIONS = 40, 12
@@ -177,6 +179,13 @@ def quorum(ground: Ground) -> None:
         return all(_leader_of(ground, node) == second for node in world.controllers if node != first)
 
     ground.must(f"every controller to know that {second} is active", is_announced, _BEGIN_MS)
+    timeout_ms = max(2 * ground.heartbeat_ms, 1_000)
+
+    def all_hear_it() -> bool:
+        cores = [server.core for server in world.brokers.values()]
+        return all(c is not None and c.image.metadata_offset == world.image.metadata_offset for c in cores)
+
+    ground.must("every broker to find the controller that is active", all_hear_it, 3 * timeout_ms + 2_000)
     world.start(first)
     ground.rest(1.5 * fetch_ms)
     away = next(node for node in world.controllers if node not in (first, second))
@@ -238,7 +247,12 @@ def _expect_snapshots(ground: Ground) -> None:
     most_bytes = 2 * int(ground.controller.get("metadata_log_max_record_bytes_between_snapshots", 1 << 30))
     for server in ground.world.servers():
         log = server.disk.logs.get(METADATA)
-        covered = max((one.end_offset for one in server.disk.snapshots), default=0)
+        ends = [one.end_offset for one in server.disk.snapshots]
+        covered = max(ends, default=0)
+        if len(ends) > _MOST_SNAPSHOTS or (log is not None and 0 < log.start < min(ends, default=0)):
+            ground.fail(
+                f"node {server.id} has snapshots to {ends}, its metadata log begins at {log and log.start}"
+            )
         if log is not None and log.leo - covered > most:
             ground.fail(
                 f"node {server.id} has {log.leo - covered} records of metadata behind its newest snapshot"
@@ -352,6 +366,8 @@ def return_by_snapshot(ground: Ground) -> None:
         f"node {node} to know all", lambda: _knows_all(ground, node), ground.rejoin_ms + ground.session_ms
     )
     ground.whole()
+    ground.rest(SLACK_MS)
+    _expect_snapshots(ground)
 
 
 def _knows_all(ground: Ground, node: NodeId) -> bool:

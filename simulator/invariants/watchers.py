@@ -4,7 +4,7 @@
 ``stall``       after every event a leader's high watermark is where its own knowledge allows it to be: nobody
                 waits for a fetch or a time-out that nothing asks for (KAFKA-13091, KAFKA-15021)
 ``flapping``    nobody is proposed for the ISR who would be dropped when it is next looked at (KAFKA-19996),
-                and nothing is proposed while an earlier proposal is under way
+                no ISR that is committed already, and nothing while an earlier proposal is under way
 ``deaf``        a broker that nothing hinders applies what is committed (KAFKA-14296)
 
 Each is an observer of the world; ``found`` is what it has seen.
@@ -29,6 +29,7 @@ from wrackline.broker.model.messages.requests import (
     ListOffsetsResponse,
 )
 from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.rules.leadership.election import RECOVERING
 from wrackline.broker.rules.profile import Rules, profile
 from wrackline.simulator.invariants.client_view import Violation
 from wrackline.simulator.world.world import StepRecord, World
@@ -198,6 +199,10 @@ class Flaps(LeaderWatcher):
     def _look(self, step: StepRecord, now_ms: float, replica: Replica) -> None:
         """The proposal is new. ``now_ms``: on the leader's clock."""
         leader, end = replica.leading, replica.log.leo
+        item, image = leader.proposal, replica.ctx.image.partition(replica.tp)
+        settled = image is not None and image.leader_recovery_state != RECOVERING
+        if settled and item is not None and {member for member, _ in item.isr} == leader.isr:
+            self.find(step, "flapping", f"{replica.tp}: {step.node} proposes {item.isr}, which is the ISR")
         for other in leader.maximal - leader.isr:
             follower = leader.followers[other]
             lag_ms = now_ms - follower.last_caught_up_ms

@@ -37,6 +37,7 @@ from wrackline.broker.model.messages.requests import LookupByTime
 from wrackline.broker.model.types import (
     METADATA,
     EpochEntry,
+    LogOverrides,
     LogSlice,
     QuorumState,
     RecoveredLog,
@@ -86,6 +87,8 @@ class Disk:
         """Being written, under another name. Nothing survives of one but, by chance, the whole."""
         self.notes: dict[str, bytes] = {}
         """Other small files of the node, each replaced as a whole and synced, by name."""
+        self.layouts: dict[TopicPartition, LogOverrides] = {}
+        """How each log was to be laid out, as far as this node's processes said. It is not carried out."""
         self.refuses: Callable[[TopicPartition], str] | None = None
         """Asked before each append; a reason: nothing of it is written."""
         self.flush_fails = ""

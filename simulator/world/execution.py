@@ -347,7 +347,7 @@ _CARRIERS: dict[type, Callable[[Execution, Any, Any], None]] = {
     fx.MoveLogStart: lambda _, node, effect: node.disk.move_log_start(effect),
     fx.Retain: Execution._retain,
     # The simulated log lies on the disk in one way.
-    fx.ConfigureLog: lambda _, node, effect: None,  # noqa: ARG005
+    fx.ConfigureLog: lambda _, node, effect: node.disk.layouts.update({effect.tp: effect.overrides}),
     fx.WriteEpochs: lambda _, node, effect: node.disk.write_epochs(effect),
     fx.WriteCheckpoint: lambda _, node, effect: node.disk.write_checkpoint(effect),
     fx.WriteQuorumState: lambda _, node, effect: node.disk.write_quorum_state(effect),
