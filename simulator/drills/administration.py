@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from kio.schema.errors import ErrorCode
 
@@ -49,6 +50,8 @@ _BOUNDS = (
     ("unclean.leader.election.enable", "yes", "false"),
 )
 """Setting of a topic, a value that is refused, and the nearest that is not."""
+_REPORTS, _REPORT_MS = 6, 500
+"""A controller that was refused reports again after so long which levels it supports."""
 ADMINISTRATION: list[Drill] = []
 _administration = add_to(ADMINISTRATION)
 
@@ -151,6 +154,17 @@ def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId
     ground.expect("the sizes of the new ones", {len(set(replicas)) for replicas in added}, {2})
 
 
+def _leader_epoch(ground: Ground, tp: TopicPartition) -> int | None:
+    image = ground.world.image.partition(tp)
+    return None if image is None else image.leader_epoch
+
+
+def _is_placed(ground: Ground, tp: TopicPartition, replicas: tuple[NodeId, ...]) -> bool:
+    image = ground.world.image.partition(tp)
+    moves = image is None or image.adding or image.removing
+    return not moves and image is not None and image.replicas == replicas
+
+
 @_administration
 def moves_of_replicas(ground: Ground) -> None:
     """A reassignment is under way until its new replica has all; it can be taken back, and ends."""
@@ -183,6 +197,10 @@ def moves_of_replicas(ground: Ground) -> None:
         ground.expect("the answer to a reassignment", altered((later, third)), ErrorCode.none)
         expected = [((later, third, former), (later,), (former,))]
         ground.expect("what is under way", under_way(), expected)
+        epoch = _leader_epoch(ground, tp)
+        ground.expect("the answer to another one", altered((later, third, former)), ErrorCode.none)
+        ground.expect("what is under way instead", under_way(), [((later, third, former), (later,), ())])
+        ground.expect("the leader epoch when nobody has left", _leader_epoch(ground, tp), epoch)
         ground.expect("the answer to its end", altered(None), ErrorCode.none)
         ground.expect("what is under way then", under_way(), [])
         # As in Kafka: what was there without what was to be added, in the order of the reassignment.
@@ -193,6 +211,10 @@ def moves_of_replicas(ground: Ground) -> None:
         ground.must("the replicas as asked for", lambda: _replicas(ground) == [(later, third)], limit_ms)
         ground.expect("what is under way at the end", under_way(), [])
         ground.must("no log at the former one", lambda: tp not in world.brokers[former].disk.logs, limit_ms)
+        for replicas in ((later, third, former), (third, later)):  # one more replica, and one less
+            ground.expect(f"the answer to {replicas}", altered(replicas), ErrorCode.none)
+            done = partial(_is_placed, ground, tp, replicas)
+            ground.must(f"replicas {replicas}, and nothing under way", done, limit_ms)
         image = world.image.partition(tp)
         ground.expect("its leader is one of them", image is not None and image.leader in image.replicas, True)
 
@@ -250,10 +272,18 @@ def alteration_of_settings(ground: Ground) -> None:
 
 @_administration
 def refused_features(ground: Ground) -> None:
-    """A level that is none, or that is set the wrong way, is refused, and the level stays."""
+    """The level that there is may be set once more. One that is none, or that is set the wrong way, is
+    refused, and the level stays."""
     level = ground.world.image.level
     if level is None:
         return
+    repetition = UpdateFeaturesRequest((FeatureUpdate(METADATA_VERSION, level),), ANSWER_MS)
+    for _ in range(_REPORTS):
+        answer = ground.ask(ground.any_broker(), repetition)
+        if answer.error is ErrorCode.none:
+            break
+        ground.rest(_REPORT_MS)
+    ground.expect("the answer to the level that there is", answer.error, ErrorCode.none)
     lower = max((one for one in NAMES if one < level), default=level - 1)
     for update in (
         FeatureUpdate("nothing.such", level),

@@ -37,7 +37,7 @@ EVERY = (
     producers_that_are_silent,
 )
 _SHORT_DRILLS = 4
-_RETURNING, _OF_QUORUM = 0.25, 0.5
+_RETURNING, _OF_QUORUM = 0.4, 0.5
 """Shares of the runs with one more of the drills that take long: of all runs, and of those with a quorum."""
 
 

@@ -56,6 +56,8 @@ _STRATEGY = "unclean.recovery.strategy"
 _WINDOW_MS = 2_000
 """How long answers are waited for when logs are compared."""
 _EARLY_MS = 300
+_WAYS_OF_A_RUN = 4
+"""Of all the ways in which a partition gets a leader again."""
 GUEST: list[Drill] = []
 """A run does one of them."""
 _guest = add_to(GUEST)
@@ -478,7 +480,7 @@ def partition_without_a_leader(ground: Ground) -> None:
     ways = _WAYS if _has_elr(ground) else _WAYS_WITHOUT_ELR
     with _visit(ground) as guest:
         guest.join()
-        for way in ground.draw.sample(ways, 2):
+        for way in ground.draw.sample(ways, _WAYS_OF_A_RUN):
             guest.log, guest.current_epoch, guest.error = None, 0, ErrorCode.none
             with _topic(ground, (NODE, other)):
                 if _has_elr(ground):
@@ -576,7 +578,10 @@ def _unclean_election_without_answer(ground: Ground, guest: Guest, other: NodeId
     ground.rest(_EARLY_MS)
     ground.expect("the leader after late answers", _partition(ground).leader, NO_LEADER)
     name = "unclean_recovery_timeout_count "
-    ground.expect("the count of time-outs", _counts(ground)[name] - before[name], 1)
+    after = _counts(ground)
+    ground.expect("the count of time-outs", after[name] - before[name], 1)
+    proactive = 'unclean_recovery_partitions_count strategy="proactive"'
+    ground.expect("what waits as the operator had asked", after[proactive], before[proactive])
     _its_return(ground, guest, other)
 
 

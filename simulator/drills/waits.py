@@ -43,6 +43,8 @@ _SIZES = (900_000, 200_000, 8)
 _GONE = ErrorCode.not_leader_or_follower
 WAITS: list[Drill] = []
 _waits = add_to(WAITS)
+_SECOND_TERM = 0.5
+"""Share of the elections in which one wins that was active before, in the same life."""
 RETURNS: list[Drill] = []
 """Those that take long. A run does one of them now and then."""
 _returns = add_to(RETURNS)
@@ -284,6 +286,25 @@ def loss_of_snapshots(ground: Ground) -> None:
     )
 
 
+def _lose_office(ground: Ground, former: NodeId) -> NodeId:
+    """The active controller falls silent, and speaks again when another one is active. Returns that one."""
+    world = ground.world
+    world.pause(former)
+
+    def another() -> bool:
+        leads = world.active_controller()
+        return leads is not None and leads.id != former
+
+    ground.must("another controller", another, 12_000)
+    world.resume(former)
+    ground.whole()
+    leads = world.active_controller()
+    if leads is None or leads.id == former:
+        ground.fail(f"controller {former} is active again, and another one was")
+    assert leads is not None
+    return leads.id
+
+
 @_returns
 def shorter_log(ground: Ground) -> None:
     """Of two voters that are left, the one whose log lacks what is committed is not elected, whoever asks
@@ -293,6 +314,9 @@ def shorter_log(ground: Ground) -> None:
         return
     first = active.id
     short, long = ground.draw.sample([node for node in world.controllers if node != first], 2)
+    if ground.draw.random() < _SECOND_TERM:
+        first, long = _lose_office(ground, first), first
+        short = next(node for node in world.controllers if node not in (first, long))
     world.kill(short)
     node = ground.any_broker()
     for request in (
@@ -314,6 +338,25 @@ def shorter_log(ground: Ground) -> None:
     ground.must(f"controller {long}, whose log is the longest", elected, 12_000)
     world.start(first)
     ground.whole()
+
+
+@_returns
+def shutdown_unheard(ground: Ground) -> None:
+    """A broker that is to stop waits for a controller's consent, but not for ever."""
+    world, node = ground.world, ground.any_broker()
+    for controller in world.controllers:
+        world.cut(node, controller)
+    world.clean_stop(node)
+    patience_ms = max(5_000, 5 * ground.heartbeat_ms)
+    limit_ms = patience_ms + 2 * SLACK_MS
+    took_ms = ground.must(f"node {node} stopped", lambda: not world.brokers[node].up, limit_ms)
+    if took_ms < patience_ms - SLACK_MS:
+        ground.fail(f"node {node} stopped after {took_ms:.0f} ms, and no controller had agreed")
+    ground.expect(f"the end of node {node}", world.brokers[node].down, "clean")
+    for controller in world.controllers:
+        world.mend(node, controller)
+    world.start(node)
+    ground.whole(ground.rejoin_ms + 2 * ground.session_ms)
 
 
 @_returns

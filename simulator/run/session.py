@@ -29,6 +29,7 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.upgrade import upgrade_of
 from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
+from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
@@ -139,11 +140,13 @@ class Run:
     def _add_invariants(self) -> None:
         self._checker = checker = checker_of(self.world)
         self._watch()
-        watchers, brokers = tuple(self._watchers), self.world.brokers
+        watchers, brokers, controllers = tuple(self._watchers), self.world.brokers, self.world.controllers
         of_all = tuple(each for each in watchers if each.every_step)
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
         of_servers = tuple(each for each in watchers if isinstance(each, Exchanges))
-        of_others = tuple(each for each in watchers if each not in of_all + of_leaders + of_servers)
+        of_controllers = tuple(each for each in watchers if isinstance(each, Office))
+        of_some = of_all + of_leaders + of_servers + of_controllers
+        of_others = tuple(each for each in watchers if each not in of_some)
 
         def observe(world: World, step: StepRecord) -> None:
             """One call a step for all of them."""
@@ -165,6 +168,11 @@ class Run:
                     watcher(world, step)
                     if watcher.found:
                         self._noticed = True
+            if step.effects and step.node in controllers:
+                for office in of_controllers:
+                    office(world, step)
+                    if office.found:
+                        self._noticed = True
             for watcher in of_all:
                 if world.now_ms >= watcher.next_ms:
                     watcher(world, step)
@@ -178,6 +186,7 @@ class Run:
         self._watchers = [Stalls(watched, setup.profile, setup.upgrade_to)]
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
             self._watchers.append(Flaps(watched))
+            self._watchers.append(Office(watched))
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
         if setup.keeps_promise():

@@ -81,8 +81,8 @@ class Controller:
         self._brokers = Brokers()
         self._counts = UncleanRecoveries()
         self._levels = ControllerLevels(config, rules.levels)
-        self._recoveries = Recoveries(config, rules)
-        self._forced = ForcedElections(config, self._recoveries, self._counts)
+        self.recoveries = Recoveries(config, rules)
+        self._forced = ForcedElections(config, self.recoveries, self._counts)
         self._periodic = Periodic(config)
         self._migration = migration
         self._incarnation = UUID(int=0)
@@ -272,31 +272,31 @@ class Controller:
         if not self.raft.leads:
             return []
         if self.is_active:
-            self._counts.count(entries, self._recoveries.decisions)
-        lines = trace_committed(self.committed, entries, self._recoveries.decisions)
+            self._counts.count(entries, self.recoveries.decisions)
+        lines = trace_committed(self.committed, entries, self.recoveries.decisions)
         if self.is_active and self.committed.level != level:
             late = Refused(ErrorCode.request_timed_out, "the metadata has another level: ask again")
             return lines + self._forced.refuse_all(late) + self._recover_anew()
-        return lines + self._recoveries.look(self.committed, delta) if self.is_active else lines
+        return lines + self.recoveries.look(self.committed, delta) if self.is_active else lines
 
     # --- unclean recovery --------------------------------------------------------------------------------
 
     def metrics(self) -> tuple[Metric, ...]:
         """Returns metrics of what is committed now."""
-        waiting = self._recoveries.waiting(self.committed) if self.is_active else ()
+        waiting = self.recoveries.waiting(self.committed) if self.is_active else ()
         return self._counts.metrics(waiting, active=self.is_active)
 
     def _recover_anew(self) -> list[Effect]:
         """Begins recoveries anew, by the rules of the level that the metadata has."""
-        self._recoveries = Recoveries(self.config, self.rules.at(self.committed.level))
-        self._forced = ForcedElections(self.config, self._recoveries, self._counts)
-        return self._recoveries.look(self.committed, everything(self.committed))
+        self.recoveries = Recoveries(self.config, self.rules.at(self.committed.level))
+        self._forced = ForcedElections(self.config, self.recoveries, self._counts)
+        return self.recoveries.look(self.committed, everything(self.committed))
 
     def _recover(self, now_ms: float) -> list[Effect]:
         """Elect where every candidate's log is known, ask where one is not."""
         draft = self._draft()
-        self._recoveries.decide(draft, now_ms)
-        return self._append(draft, now_ms) + self._recoveries.ask(now_ms)
+        self.recoveries.decide(draft, now_ms)
+        return self._append(draft, now_ms) + self.recoveries.ask(now_ms)
 
     def _response(self, correlation: int, response: Response | None, now_ms: float) -> list[Effect]:
         if self._levels.is_mine(correlation):
@@ -306,7 +306,7 @@ class Controller:
             return self.raft.answered(correlation, response, now_ms)
         if not self.is_active:
             return []
-        lines = self._recoveries.answered(self.speculative, correlation, response, now_ms)
+        lines = self.recoveries.answered(self.speculative, correlation, response, now_ms)
         return lines + self._recover(now_ms)
 
     # --- requests ----------------------------------------------------------------------------------------

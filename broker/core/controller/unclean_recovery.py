@@ -98,7 +98,7 @@ class Recoveries:
     def __init__(self, config: ControllerConfig, rules: Rules) -> None:
         self._default = config.unclean_recovery_strategy
         self._window_ms = config.unclean_recovery_window_ms
-        self._forced: set[Key] = set()
+        self.forced: set[Key] = set()
         """An operator wants a leader for these now."""
         self._rules = rules
         self._attempts: dict[Key, _Attempt] = {}
@@ -137,7 +137,7 @@ class Recoveries:
         """An operator's election: inspect the logs of whoever is there. False: nobody is."""
         key = (partition.topic_id, partition.tp.partition)
         active = frozenset(broker.id for broker in image.brokers.values() if broker.active)
-        self._forced.add(key)
+        self.forced.add(key)
         recovery, strategy = self._view(image, partition, active)
         if recovery is None or not recovery.possible:
             return False
@@ -149,14 +149,14 @@ class Recoveries:
     def give_up(self, image: ClusterImage, partition: PartitionImage) -> None:
         """The operator's time is over: the configured strategy holds again."""
         key = (partition.topic_id, partition.tp.partition)
-        if key in self._forced:
-            self._forced.discard(key)
+        if key in self.forced:
+            self.forced.discard(key)
             if self.strategy(image, partition) is not RecoveryStrategy.PROACTIVE:
                 self._attempts.pop(key, None)
 
     def strategy(self, image: ClusterImage, partition: PartitionImage) -> RecoveryStrategy:
         """Proactive for as long as an operator wants a leader now."""
-        forced = (partition.topic_id, partition.tp.partition) in self._forced
+        forced = (partition.topic_id, partition.tp.partition) in self.forced
         return RecoveryStrategy.PROACTIVE if forced else self.configured(image, partition)
 
     def configured(self, image: ClusterImage, partition: PartitionImage) -> RecoveryStrategy:
@@ -200,10 +200,10 @@ class Recoveries:
             for broker, end in list(attempt.ends.items()):
                 if broker not in attempt.present or image.brokers[broker].epoch != end.broker_epoch:
                     del attempt.ends[broker]
-        for key in list(self._forced):
+        for key in list(self.forced):
             partition = image.partition_by_id(*key)
             if partition is None or partition.leader != NO_LEADER:
-                self._forced.discard(key)
+                self.forced.discard(key)
 
     def _still_holds(self, image: ClusterImage, key: Key, attempt: _Attempt) -> bool:
         unchanged = image.partition_by_id(*key) == attempt.partition
@@ -337,7 +337,7 @@ class Recoveries:
             if winner is None:
                 continue
             silent = tuple(broker for broker in attempt.candidates if broker not in attempt.ends)
-            by = DecidedBy.OPERATOR if key in self._forced else DecidedBy(attempt.strategy.value)
+            by = DecidedBy.OPERATOR if key in self.forced else DecidedBy(attempt.strategy.value)
             self.decisions[draft.next_offset] = Decision(by, ends, silent)
             draft.add(self._rules.election.recovered(attempt.partition, winner))
 

@@ -1,0 +1,97 @@
+"""The active controller, looked at as a run goes: what it owes whatever it is asked for.
+
+``commit``       an answer leaves when everything decided before it is committed (K02)
+``session``      while a broker is unfenced, a time is set at which its silence is noticed (K06)
+``speculation``  when nothing is under way, what the controller decides upon is what is committed
+``leaderless``   no partition waits for a leader while a live broker may lead it (K35)
+"""
+
+from __future__ import annotations
+
+from wrackline.broker.core.controller.controller import SESSIONS, Controller
+from wrackline.broker.model.effects import Reply
+from wrackline.broker.model.events import RequestReceived
+from wrackline.broker.model.messages.admin import DescribeQuorumRequest, ElectionType, ElectLeadersRequest
+from wrackline.broker.model.messages.controller import ControllerRegistrationRequest
+from wrackline.broker.model.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from wrackline.broker.model.messages.requests import FetchRequest, Refused, Request
+from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
+from wrackline.broker.model.metadata.image import ClusterImage
+from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
+from wrackline.simulator.invariants.watchers import Watcher
+from wrackline.simulator.world.world import StepRecord, World
+
+_RESTS_ON_NOTHING = (
+    FetchRequest,
+    VoteRequest,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    ControllerRegistrationRequest,
+    DescribeQuorumRequest,
+)
+"""Answers to these speak of the quorum, not of what the controller decides."""
+
+
+class Office(Watcher):
+    """Looks at the steps of controllers that have effects."""
+
+    def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
+        super().__init__(watched)
+        self._ends: dict[int, int] = {}
+        """Request id -> end of the metadata log when all that its answer rests on was decided."""
+        self._applied: dict[NodeId, int] = {}
+        """What was committed when the controller's images were last compared."""
+
+    def __call__(self, world: World, step: StepRecord) -> None:
+        server = world.controllers[step.node]
+        core = server.core
+        if step.cut or not isinstance(core, Controller) or not core.is_active:
+            return
+        self._look_at_answers(step, core)
+        image = core.committed
+        if image.zk_migration:  # who was ZooKeeper's member has no session yet
+            return
+        if SESSIONS not in server.timers and not server.inbox and _has_unfenced(core.speculative):
+            self.find(step, "session", f"controller {step.node} will not look whether a broker is silent")
+        if image.metadata_offset != self._applied.get(step.node):
+            self._applied[step.node] = image.metadata_offset
+            if core.log.leo == core.log.high_watermark and core.speculative != image:
+                text = f"controller {step.node} decides on something else than what is committed"
+                self.find(step, "speculation", text)
+            self._look_at_leaders(step, image)
+            for topic_id, number in core.recoveries.forced:
+                partition = image.partition_by_id(topic_id, number)
+                if partition is None or partition.leader != NO_LEADER:
+                    text = f"an operator's election of {topic_id}-{number} is over, and not forgotten"
+                    self.find(step, "speculation", text)
+
+    def _look_at_answers(self, step: StepRecord, core: Controller) -> None:
+        event = step.event
+        if isinstance(event, RequestReceived) and _decides(event.request):
+            self._ends[event.request_id] = core.log.leo
+        for effect in step.effects:
+            if type(effect) is Reply and effect.request_id in self._ends:
+                end = self._ends.pop(effect.request_id)
+                if end > core.log.high_watermark and not isinstance(effect.response, Refused):
+                    committed = f"{core.log.high_watermark} of {end} records are committed"
+                    text = f"controller {step.node} answers {effect.response}, and {committed}"
+                    self.find(step, "commit", text)
+
+    def _look_at_leaders(self, step: StepRecord, image: ClusterImage) -> None:
+        for partition in image.partitions():
+            if partition.leader == NO_LEADER:
+                for node in partition.isr or partition.elr:
+                    broker = image.brokers.get(node)
+                    if broker is not None and broker.active:
+                        self.find(step, "leaderless", f"{partition.tp} has no leader; broker {node} may lead")
+
+
+def _has_unfenced(image: ClusterImage) -> bool:
+    return any(not broker.fenced for broker in image.brokers.values())
+
+
+def _decides(request: Request) -> bool:
+    if isinstance(request, ElectLeadersRequest):
+        return request.election == ElectionType.PREFERRED  # others are answered when logs were compared
+    return not isinstance(request, _RESTS_ON_NOTHING)
