@@ -32,7 +32,8 @@ from wrackline.broker.model.metadata.features import METADATA_VERSION, NAMES
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
 
-_TOPIC = "administration"
+_TOPIC, _TWIN = "admin.istration", "admin_istration"
+"""The drill's topic, and a name that is the same in metrics."""
 _STRANGER: NodeId = 77
 """No broker has this id."""
 _BOUNDS = (
@@ -49,6 +50,8 @@ _BOUNDS = (
     ("unclean.leader.election.enable", "yes", "false"),
 )
 """Setting of a topic, a value that is refused, and the nearest that is not."""
+_LOOKS = 6
+"""A controller that was not heard reports its levels again after a while."""
 ADMINISTRATION: list[Drill] = []
 _administration = add_to(ADMINISTRATION)
 
@@ -99,6 +102,9 @@ def growth_of_a_topic(ground: Ground) -> None:
         (NewTopic(_TOPIC, 1, 0), ErrorCode.invalid_replication_factor),
         (NewTopic("..", 1, 1), ErrorCode.invalid_topic_exception),
         (NewTopic("x" * 250, 1, 1), ErrorCode.invalid_topic_exception),
+        (NewTopic(_TOPIC, 0, 1), ErrorCode.invalid_partitions),
+        (NewTopic(_TOPIC, 10_001, 1), ErrorCode.invalid_partitions),
+        (NewTopic(_TOPIC, 1, len(brokers) + 1), ErrorCode.invalid_replication_factor),
         (NewTopic(METADATA.topic, 1, 1), ErrorCode.invalid_topic_exception),
     ):
         ground.expect(f"the answer to {case}", _create(ground, case), error)
@@ -109,6 +115,11 @@ def growth_of_a_topic(ground: Ground) -> None:
     ground.expect("its replicas", _replicas(ground), [])
     with _topic(ground, topic):
         ground.expect("the replicas as asked for", _replicas(ground), [placement[0], placement[1]])
+        for name, error in (
+            (_TOPIC, ErrorCode.topic_already_exists),
+            (_TWIN, ErrorCode.invalid_topic_exception),
+        ):
+            ground.expect(f"the answer to another topic {name}", _create(ground, NewTopic(name, 1, 1)), error)
         _grow(ground, list(placement.values()), brokers)
 
 
@@ -183,14 +194,21 @@ def moves_of_replicas(ground: Ground) -> None:
         ground.expect("the answer to a reassignment", altered((later, third)), ErrorCode.none)
         expected = [((later, third, former), (later,), (former,))]
         ground.expect("what is under way", under_way(), expected)
+        # The one that is added is no replica yet by which new partitions are measured.
+        growth = CreatePartitionsRequest((NewPartitions(_TOPIC, 2, ((third, former),)),), ANSWER_MS)
+        grown = ground.ask(ground.any_broker(), growth).topics[0].error
+        ground.expect("growth while replicas move", grown, ErrorCode.none)
+        ground.expect("the answer to another target", altered((former, later)), ErrorCode.none)
+        expected = [((former, later, third), (later,), (third,))]
+        ground.expect("what is under way instead", under_way(), expected)
         ground.expect("the answer to its end", altered(None), ErrorCode.none)
         ground.expect("what is under way then", under_way(), [])
         # As in Kafka: what was there without what was to be added, in the order of the reassignment.
-        ground.expect("the replicas then", _replicas(ground), [(third, former)])
+        ground.expect("the replicas then", _replicas(ground)[0], (former, third))
         ground.expect("the answer to the same again", altered((later, third)), ErrorCode.none)
         world.release(hold)
         limit_ms = 2 * ground.rejoin_ms
-        ground.must("the replicas as asked for", lambda: _replicas(ground) == [(later, third)], limit_ms)
+        ground.must("the replicas as asked for", lambda: _replicas(ground)[0] == (later, third), limit_ms)
         ground.expect("what is under way at the end", under_way(), [])
         ground.must("no log at the former one", lambda: tp not in world.brokers[former].disk.logs, limit_ms)
         image = world.image.partition(tp)
@@ -265,6 +283,21 @@ def refused_features(ground: Ground) -> None:
         if answer.error is ErrorCode.none:
             ground.fail(f"{update} was accepted; the level is {level}")
         ground.expect(f"the level after {update}", ground.world.image.level, level)
+
+
+def supported_levels(ground: Ground) -> None:
+    """The active controller knows of every node which levels it supports, whoever led before: the level
+    that there is would be accepted."""
+    level = ground.world.image.level
+    if level is None:
+        return
+    request = UpdateFeaturesRequest((FeatureUpdate(METADATA_VERSION, level),), ANSWER_MS, validate_only=True)
+    for _ in range(_LOOKS):
+        answer = ground.ask(ground.any_broker(), request)
+        if answer.error is ErrorCode.none:
+            return
+        ground.rest(SLACK_MS)
+    ground.fail(f"the level {level} that there is was refused: {answer.message}")
 
 
 @_administration

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from random import Random
 
 from wrackline.broker.model.types import TopicPartition
-from wrackline.simulator.drills.administration import ADMINISTRATION
+from wrackline.simulator.drills.administration import ADMINISTRATION, supported_levels
 from wrackline.simulator.drills.answers import ANSWERS, voters
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
-from wrackline.simulator.drills.guest import GUEST
+from wrackline.simulator.drills.guest import GUEST, partition_without_a_leader
 from wrackline.simulator.drills.progress import LONG, quorum, return_by_snapshot
 from wrackline.simulator.drills.requests import SHORT
 from wrackline.simulator.drills.waits import RETURNS, WAITS, shorter_log
 
-EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, *LONG, *RETURNS, *GUEST)
+EVERY = (*SHORT, *ANSWERS, *WAITS, *ADMINISTRATION, supported_levels, *LONG, *RETURNS, *GUEST)
 _SHORT_DRILLS = 4
 _RETURNING, _OF_QUORUM = 0.25, 0.5
 """Shares of the runs with one more of the drills that take long: of all runs, and of those with a quorum."""
@@ -35,12 +35,14 @@ def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
     later = Random(f"{session.setup.seed}/drills/answers")
     chosen.append(later.choice((*ANSWERS, *WAITS)))
     if len(session.world.controllers) > 2:  # in few seeds, and much is to be seen there alone
-        chosen.append(voters)
+        chosen += [voters, supported_levels]
         if later.random() < _OF_QUORUM:
             chosen.append(later.choice((quorum, return_by_snapshot, shorter_log)))
     if later.random() < _RETURNING:
         chosen.append(later.choice(RETURNS))
-    chosen.append(Random(f"{session.setup.seed}/drills/guest").choice(GUEST))
+    guest = Random(f"{session.setup.seed}/drills/guest")
+    # There is most to be seen without a leader, and each run sees little of it.
+    chosen.append(guest.choice((*GUEST, partition_without_a_leader)))
     return do(session, chosen, draw, partitions)
 
 

@@ -56,6 +56,8 @@ _STRATEGY = "unclean.recovery.strategy"
 _WINDOW_MS = 2_000
 """How long answers are waited for when logs are compared."""
 _EARLY_MS = 300
+_WAYS_OF_A_RUN = 3
+"""Ways in which a partition loses its leader and gets one: each costs little, and most runs draw none."""
 GUEST: list[Drill] = []
 """A run does one of them."""
 _guest = add_to(GUEST)
@@ -478,7 +480,7 @@ def partition_without_a_leader(ground: Ground) -> None:
     ways = _WAYS if _has_elr(ground) else _WAYS_WITHOUT_ELR
     with _visit(ground) as guest:
         guest.join()
-        for way in ground.draw.sample(ways, 2):
+        for way in ground.draw.sample(ways, _WAYS_OF_A_RUN):
             guest.log, guest.current_epoch, guest.error = None, 0, ErrorCode.none
             with _topic(ground, (NODE, other)):
                 if _has_elr(ground):
@@ -686,6 +688,17 @@ def _no_named_leader(ground: Ground, guest: Guest, other: NodeId) -> None:  # no
     ground.expect("a leader named where nobody can", answer, (ErrorCode.invalid_request, False))
 
 
+def _unregistration(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
+    """It is unregistered: whoever comes back under its id has proved nothing, and its log is asked for."""
+    epoch = _partition(ground).leader_epoch
+    ground.expect("the answer to UnregisterBroker", guest.unregister(), ErrorCode.none)
+    ground.expect("what it has left", _state(ground), (NO_LEADER, (), (), (NODE,), epoch, 0))
+    former, guest.log, guest.current_epoch = guest.epoch, (0, 5), epoch
+    guest.join(former=former)
+    ground.must("its log to be believed", lambda: _partition(ground).leader == NODE, SLACK_MS)
+    ground.expect("what is there then", _state(ground), (NODE, (NODE,), (), (), epoch + 1, 1))
+
+
 def _another_min_isr(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
     """MinISR changes: who was complete by the old one is no longer taken for complete."""
     epoch = _partition(ground).leader_epoch
@@ -718,6 +731,7 @@ _WAYS: tuple[Way, ...] = (
     _comparison_of_all,
     _balanced_recovery,
     _named_leader,
+    _unregistration,
     _another_min_isr,
     _lower_level,
 )
