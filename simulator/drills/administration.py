@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kio.schema.errors import ErrorCode
@@ -233,7 +233,7 @@ def alteration_of_settings(ground: Ground) -> None:
 
     size = ConfigChange("segment.bytes", AlterOp.SET, "70000")
     keep = ConfigChange("retention.ms", AlterOp.SET, "86400000")
-    with _topic(ground, NewTopic(_TOPIC, 1, 1, configs={"retention.ms": "50000000"})):
+    with _topic(ground, NewTopic(_TOPIC, 1, 2, configs={"retention.ms": "50000000"})):
         ground.expect("the settings of a new topic", settings(), {"retention.ms": "50000000"})
         for kind, name, change, error in (
             (TOPIC, "nowhere", size, ErrorCode.unknown_topic_or_partition),
@@ -262,8 +262,26 @@ def alteration_of_settings(ground: Ground) -> None:
         gone = ConfigChange("retention.ms", AlterOp.DELETE, None)
         ground.expect("a setting taken back", altered(TOPIC, _TOPIC, gone), ErrorCode.none)
         ground.expect("the settings after that", settings(), {"segment.bytes": "70000"})
+        _alter_min_isr_of_all(ground, lambda change: altered(BROKER, "", change))
         ground.expect("settings replaced", altered(TOPIC, _TOPIC, keep, whole=True), ErrorCode.none)
         ground.expect("the settings after that", settings(), {"retention.ms": "86400000"})
+
+
+def _alter_min_isr_of_all(ground: Ground, altered: Callable[[ConfigChange], ErrorCode]) -> None:
+    """The cluster's MinISR counts, in a new partition epoch, for a topic that has none of its own."""
+    image, tp = ground.world.image, TopicPartition(_TOPIC, 0)
+    first = image.min_isr(tp)
+    other = 3 - first
+    for op, value, right in ((AlterOp.SET, str(other), other), (AlterOp.DELETE, None, first)):
+        before = ground.world.image.partition(tp)
+        error = altered(ConfigChange("min.insync.replicas", op, value))
+        ground.expect(f"the answer to {value} as the cluster's MinISR", error, ErrorCode.none)
+        ground.expect("the MinISR of a topic then", ground.world.image.min_isr(tp), right)
+        after = ground.world.image.partition(tp)
+        assert before is not None
+        assert after is not None
+        if after.partition_epoch <= before.partition_epoch:
+            ground.fail(f"the MinISR is {right}, and the partition epoch {after.partition_epoch} as before")
 
 
 @_administration

@@ -43,6 +43,8 @@ _SIZES = (900_000, 200_000, 8)
 _GONE = ErrorCode.not_leader_or_follower
 WAITS: list[Drill] = []
 _waits = add_to(WAITS)
+_STOPPED = 0.5
+"""Share of the brokers away from controllers that are stopped there."""
 RETURNS: list[Drill] = []
 """Those that take long. A run does one of them now and then."""
 _returns = add_to(RETURNS)
@@ -316,6 +318,20 @@ def shorter_log(ground: Ground) -> None:
     ground.whole()
 
 
+def _stop_alone(ground: Ground, node: NodeId) -> None:
+    """A broker that is to stop asks the controller to lead elsewhere, and does not wait for ever."""
+    limit_ms = max(5_000, 5 * ground.heartbeat_ms)
+    ground.world.clean_stop(node)
+    took_ms = ground.must(
+        f"the end of node {node} without a controller",
+        lambda: not ground.world.brokers[node].up,
+        limit_ms + SLACK_MS,
+    )
+    if took_ms < limit_ms - 1:
+        ground.fail(f"node {node} stopped after {took_ms:.0f} ms, and no controller had agreed")
+    ground.expect(f"how node {node} ended", ground.world.brokers[node].down, "clean")
+
+
 @_returns
 def away_from_controllers(ground: Ground) -> None:
     """A broker that no controller hears tells its clients in time that it cannot do what they ask, and does
@@ -340,8 +356,12 @@ def away_from_controllers(ground: Ground) -> None:
             ground.fail(f"who asked for {what} waits {after_ms} ms, and was answered after {took_ms:.0f}")
         result = call.response.topics[0] if hasattr(call.response, "topics") else call.response
         ground.expect(f"the error on {what}", result.error, error)
+    if ground.draw.random() < _STOPPED:
+        _stop_alone(ground, node)
     for controller in world.controllers:
         world.mend(node, controller)
+    if not world.brokers[node].up:
+        world.start(node)
     ground.whole(ground.rejoin_ms + 2 * ground.session_ms)
     answer = ground.ask(node, InitProducerIdRequest())
     ground.expect("the answer on producer ids when all is well", answer.error, ErrorCode.none)
