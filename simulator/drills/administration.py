@@ -175,6 +175,10 @@ def moves_of_replicas(ground: Ground) -> None:
         error: ErrorCode = ground.ask(ground.any_broker(), request).partitions[0].error
         return error
 
+    def leader_epoch() -> int:
+        image = world.image.partition(tp)
+        return -1 if image is None else image.leader_epoch
+
     def under_way() -> list[tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]]:
         partitions = ground.draw.choice((None, (tp, TopicPartition("nowhere", 0))))
         answer = ground.ask(ground.any_broker(), ListPartitionReassignmentsRequest(partitions, ANSWER_MS))
@@ -198,13 +202,20 @@ def moves_of_replicas(ground: Ground) -> None:
         growth = CreatePartitionsRequest((NewPartitions(_TOPIC, 2, ((third, former),)),), ANSWER_MS)
         grown = ground.ask(ground.any_broker(), growth).topics[0].error
         ground.expect("growth while replicas move", grown, ErrorCode.none)
+        epoch = leader_epoch()
         ground.expect("the answer to another target", altered((former, later)), ErrorCode.none)
+        ground.expect("the leader epoch when nobody has left", leader_epoch(), epoch)
         expected = [((former, later, third), (later,), (third,))]
         ground.expect("what is under way instead", under_way(), expected)
         ground.expect("the answer to its end", altered(None), ErrorCode.none)
         ground.expect("what is under way then", under_way(), [])
         # As in Kafka: what was there without what was to be added, in the order of the reassignment.
         ground.expect("the replicas then", _replicas(ground)[0], (former, third))
+        ground.expect("the answer to one replica more", altered((former, third, later)), ErrorCode.none)
+        expected = [((former, third, later), (later,), ())]
+        ground.expect("what is under way with one more", under_way(), expected)
+        ground.expect("the answer to its end", altered(None), ErrorCode.none)
+        ground.expect("the replicas without it", _replicas(ground)[0], (former, third))
         ground.expect("the answer to the same again", altered((later, third)), ErrorCode.none)
         world.release(hold)
         limit_ms = 2 * ground.rejoin_ms
