@@ -50,6 +50,8 @@ _BOUNDS = (
     ("unclean.leader.election.enable", "yes", "false"),
 )
 """Setting of a topic, a value that is refused, and the nearest that is not."""
+Move = tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]
+"""(replicas, adding, removing) of a partition."""
 _LOOKS = 6
 """A controller that was not heard reports its levels again after a while."""
 ADMINISTRATION: list[Drill] = []
@@ -179,7 +181,7 @@ def moves_of_replicas(ground: Ground) -> None:
         image = world.image.partition(tp)
         return -1 if image is None else image.leader_epoch
 
-    def under_way() -> list[tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]]:
+    def under_way() -> list[Move]:
         partitions = ground.draw.choice((None, (tp, TopicPartition("nowhere", 0))))
         answer = ground.ask(ground.any_broker(), ListPartitionReassignmentsRequest(partitions, ANSWER_MS))
         return [(one.replicas, one.adding, one.removing) for one in answer.partitions if one.tp == tp]
@@ -196,7 +198,7 @@ def moves_of_replicas(ground: Ground) -> None:
         ground.expect("a reassignment of no partition", nowhere, ErrorCode.unknown_topic_or_partition)
         hold = world.hold(lambda message: message.name == "FetchRequest" and message.source == later)
         ground.expect("the answer to a reassignment", altered((later, third)), ErrorCode.none)
-        expected = [((later, third, former), (later,), (former,))]
+        expected: list[Move] = [((later, third, former), (later,), (former,))]
         ground.expect("what is under way", under_way(), expected)
         # The one that is added is no replica yet by which new partitions are measured.
         growth = CreatePartitionsRequest((NewPartitions(_TOPIC, 2, ((third, former),)),), ANSWER_MS)
