@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -33,7 +33,8 @@ from wrackline.broker.model.metadata.features import METADATA_VERSION, NAMES
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
 
-_TOPIC = "administration"
+_TOPIC, _TWIN = "admin.istration", "admin_istration"
+"""The drill's topic, and a name that is the same in metrics."""
 _STRANGER: NodeId = 77
 """No broker has this id."""
 _BOUNDS = (
@@ -50,8 +51,10 @@ _BOUNDS = (
     ("unclean.leader.election.enable", "yes", "false"),
 )
 """Setting of a topic, a value that is refused, and the nearest that is not."""
-_REPORTS, _REPORT_MS = 6, 500
-"""A controller that was refused reports again after so long which levels it supports."""
+Move = tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]
+"""(replicas, adding, removing) of a partition."""
+_LOOKS = 6
+"""A controller that was not heard reports its levels again after a while."""
 ADMINISTRATION: list[Drill] = []
 _administration = add_to(ADMINISTRATION)
 
@@ -102,6 +105,9 @@ def growth_of_a_topic(ground: Ground) -> None:
         (NewTopic(_TOPIC, 1, 0), ErrorCode.invalid_replication_factor),
         (NewTopic("..", 1, 1), ErrorCode.invalid_topic_exception),
         (NewTopic("x" * 250, 1, 1), ErrorCode.invalid_topic_exception),
+        (NewTopic(_TOPIC, 0, 1), ErrorCode.invalid_partitions),
+        (NewTopic(_TOPIC, 10_001, 1), ErrorCode.invalid_partitions),
+        (NewTopic(_TOPIC, 1, len(brokers) + 1), ErrorCode.invalid_replication_factor),
         (NewTopic(METADATA.topic, 1, 1), ErrorCode.invalid_topic_exception),
     ):
         ground.expect(f"the answer to {case}", _create(ground, case), error)
@@ -112,6 +118,11 @@ def growth_of_a_topic(ground: Ground) -> None:
     ground.expect("its replicas", _replicas(ground), [])
     with _topic(ground, topic):
         ground.expect("the replicas as asked for", _replicas(ground), [placement[0], placement[1]])
+        for name, error in (
+            (_TOPIC, ErrorCode.topic_already_exists),
+            (_TWIN, ErrorCode.invalid_topic_exception),
+        ):
+            ground.expect(f"the answer to another topic {name}", _create(ground, NewTopic(name, 1, 1)), error)
         _grow(ground, list(placement.values()), brokers)
 
 
@@ -178,7 +189,11 @@ def moves_of_replicas(ground: Ground) -> None:
         error: ErrorCode = ground.ask(ground.any_broker(), request).partitions[0].error
         return error
 
-    def under_way() -> list[tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]]:
+    def leader_epoch() -> int:
+        image = world.image.partition(tp)
+        return -1 if image is None else image.leader_epoch
+
+    def under_way() -> list[Move]:
         partitions = ground.draw.choice((None, (tp, TopicPartition("nowhere", 0))))
         answer = ground.ask(ground.any_broker(), ListPartitionReassignmentsRequest(partitions, ANSWER_MS))
         return [(one.replicas, one.adding, one.removing) for one in answer.partitions if one.tp == tp]
@@ -195,20 +210,30 @@ def moves_of_replicas(ground: Ground) -> None:
         ground.expect("a reassignment of no partition", nowhere, ErrorCode.unknown_topic_or_partition)
         hold = world.hold(lambda message: message.name == "FetchRequest" and message.source == later)
         ground.expect("the answer to a reassignment", altered((later, third)), ErrorCode.none)
-        expected = [((later, third, former), (later,), (former,))]
+        expected: list[Move] = [((later, third, former), (later,), (former,))]
         ground.expect("what is under way", under_way(), expected)
-        epoch = _leader_epoch(ground, tp)
-        ground.expect("the answer to another one", altered((later, third, former)), ErrorCode.none)
-        ground.expect("what is under way instead", under_way(), [((later, third, former), (later,), ())])
-        ground.expect("the leader epoch when nobody has left", _leader_epoch(ground, tp), epoch)
+        # The one that is added is no replica yet by which new partitions are measured.
+        growth = CreatePartitionsRequest((NewPartitions(_TOPIC, 2, ((third, former),)),), ANSWER_MS)
+        grown = ground.ask(ground.any_broker(), growth).topics[0].error
+        ground.expect("growth while replicas move", grown, ErrorCode.none)
+        epoch = leader_epoch()
+        ground.expect("the answer to another target", altered((former, later)), ErrorCode.none)
+        ground.expect("the leader epoch when nobody has left", leader_epoch(), epoch)
+        expected = [((former, later, third), (later,), (third,))]
+        ground.expect("what is under way instead", under_way(), expected)
         ground.expect("the answer to its end", altered(None), ErrorCode.none)
         ground.expect("what is under way then", under_way(), [])
         # As in Kafka: what was there without what was to be added, in the order of the reassignment.
-        ground.expect("the replicas then", _replicas(ground), [(third, former)])
+        ground.expect("the replicas then", _replicas(ground)[0], (former, third))
+        ground.expect("the answer to one replica more", altered((former, third, later)), ErrorCode.none)
+        expected = [((former, third, later), (later,), ())]
+        ground.expect("what is under way with one more", under_way(), expected)
+        ground.expect("the answer to its end", altered(None), ErrorCode.none)
+        ground.expect("the replicas without it", _replicas(ground)[0], (former, third))
         ground.expect("the answer to the same again", altered((later, third)), ErrorCode.none)
         world.release(hold)
         limit_ms = 2 * ground.rejoin_ms
-        ground.must("the replicas as asked for", lambda: _replicas(ground) == [(later, third)], limit_ms)
+        ground.must("the replicas as asked for", lambda: _replicas(ground)[0] == (later, third), limit_ms)
         ground.expect("what is under way at the end", under_way(), [])
         ground.must("no log at the former one", lambda: tp not in world.brokers[former].disk.logs, limit_ms)
         for replicas in ((later, third, former), (third, later)):  # one more replica, and one less
@@ -237,7 +262,7 @@ def alteration_of_settings(ground: Ground) -> None:
 
     size = ConfigChange("segment.bytes", AlterOp.SET, "70000")
     keep = ConfigChange("retention.ms", AlterOp.SET, "86400000")
-    with _topic(ground, NewTopic(_TOPIC, 1, 1, configs={"retention.ms": "50000000"})):
+    with _topic(ground, NewTopic(_TOPIC, 1, 2, configs={"retention.ms": "50000000"})):
         ground.expect("the settings of a new topic", settings(), {"retention.ms": "50000000"})
         for kind, name, change, error in (
             (TOPIC, "nowhere", size, ErrorCode.unknown_topic_or_partition),
@@ -266,8 +291,26 @@ def alteration_of_settings(ground: Ground) -> None:
         gone = ConfigChange("retention.ms", AlterOp.DELETE, None)
         ground.expect("a setting taken back", altered(TOPIC, _TOPIC, gone), ErrorCode.none)
         ground.expect("the settings after that", settings(), {"segment.bytes": "70000"})
+        _alter_min_isr_of_all(ground, lambda change: altered(BROKER, "", change))
         ground.expect("settings replaced", altered(TOPIC, _TOPIC, keep, whole=True), ErrorCode.none)
         ground.expect("the settings after that", settings(), {"retention.ms": "86400000"})
+
+
+def _alter_min_isr_of_all(ground: Ground, altered: Callable[[ConfigChange], ErrorCode]) -> None:
+    """The cluster's MinISR counts, in a new partition epoch, for a topic that has none of its own."""
+    image, tp = ground.world.image, TopicPartition(_TOPIC, 0)
+    first = image.min_isr(tp)
+    other = 3 - first
+    for op, value, right in ((AlterOp.SET, str(other), other), (AlterOp.DELETE, None, first)):
+        before = ground.world.image.partition(tp)
+        error = altered(ConfigChange("min.insync.replicas", op, value))
+        ground.expect(f"the answer to {value} as the cluster's MinISR", error, ErrorCode.none)
+        ground.expect("the MinISR of a topic then", ground.world.image.min_isr(tp), right)
+        after = ground.world.image.partition(tp)
+        assert before is not None
+        assert after is not None
+        if after.partition_epoch <= before.partition_epoch:
+            ground.fail(f"the MinISR is {right}, and the partition epoch {after.partition_epoch} as before")
 
 
 @_administration
@@ -277,12 +320,9 @@ def refused_features(ground: Ground) -> None:
     level = ground.world.image.level
     if level is None:
         return
+    supported_levels(ground)
     repetition = UpdateFeaturesRequest((FeatureUpdate(METADATA_VERSION, level),), ANSWER_MS)
-    for _ in range(_REPORTS):
-        answer = ground.ask(ground.any_broker(), repetition)
-        if answer.error is ErrorCode.none:
-            break
-        ground.rest(_REPORT_MS)
+    answer = ground.ask(ground.any_broker(), repetition)
     ground.expect("the answer to the level that there is", answer.error, ErrorCode.none)
     lower = max((one for one in NAMES if one < level), default=level - 1)
     for update in (
@@ -295,6 +335,21 @@ def refused_features(ground: Ground) -> None:
         if answer.error is ErrorCode.none:
             ground.fail(f"{update} was accepted; the level is {level}")
         ground.expect(f"the level after {update}", ground.world.image.level, level)
+
+
+def supported_levels(ground: Ground) -> None:
+    """The active controller knows of every node which levels it supports, whoever led before: the level
+    that there is would be accepted."""
+    level = ground.world.image.level
+    if level is None:
+        return
+    request = UpdateFeaturesRequest((FeatureUpdate(METADATA_VERSION, level),), ANSWER_MS, validate_only=True)
+    for _ in range(_LOOKS):
+        answer = ground.ask(ground.any_broker(), request)
+        if answer.error is ErrorCode.none:
+            return
+        ground.rest(SLACK_MS)
+    ground.fail(f"the level {level} that there is was refused: {answer.message}")
 
 
 @_administration

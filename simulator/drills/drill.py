@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from random import Random
 
 from wrackline.broker.model.types import TopicPartition
-from wrackline.simulator.drills.administration import ADMINISTRATION
+from wrackline.simulator.drills.administration import ADMINISTRATION, supported_levels
 from wrackline.simulator.drills.answers import ANSWERS, voters
 from wrackline.simulator.drills.ground import Drill, Ground, Over, Session
-from wrackline.simulator.drills.guest import GUEST
+from wrackline.simulator.drills.guest import GUEST, partition_without_a_leader
 from wrackline.simulator.drills.partitions import PARTITIONS, producers_that_are_silent
 from wrackline.simulator.drills.progress import LONG, quorum, return_by_snapshot
 from wrackline.simulator.drills.quorum import QUORUM
@@ -29,6 +29,7 @@ EVERY = (
     *ANSWERS,
     *WAITS,
     *ADMINISTRATION,
+    supported_levels,
     *LONG,
     *RETURNS,
     *GUEST,
@@ -51,13 +52,15 @@ def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
     later = Random(f"{session.setup.seed}/drills/answers")
     chosen.append(later.choice((*ANSWERS, *WAITS)))
     if len(session.world.controllers) > 2:  # in few seeds, and much is to be seen there alone
-        chosen.append(voters)
+        chosen += [voters, supported_levels]
         chosen.append(Random(f"{session.setup.seed}/drills/quorum").choice(QUORUM))
         if later.random() < _OF_QUORUM:
             chosen.append(later.choice((quorum, return_by_snapshot, shorter_log)))
     if later.random() < _RETURNING:
         chosen.append(later.choice(RETURNS))
-    chosen.append(Random(f"{session.setup.seed}/drills/guest").choice(GUEST))
+    guest = Random(f"{session.setup.seed}/drills/guest")
+    # There is most to be seen without a leader, and each run sees little of it.
+    chosen.append(guest.choice((*GUEST, partition_without_a_leader)))
     chosen.append(Random(f"{session.setup.seed}/drills/data").choice(DATA))
     if "producer_id_expiration_ms" in dict(session.setup.broker):
         chosen.append(producers_that_are_silent)

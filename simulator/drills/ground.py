@@ -149,8 +149,8 @@ class Ground:
         return self.must("everybody back in every ISR, with every record", self._is_whole, limit)
 
     def _is_whole(self) -> bool:
-        """The image may still speak of lives that are over, leaders may still not know its ISR, and the quorum
-        may still choose a leader."""
+        """The image may still speak of lives that are over, leaders may still not know its ISR, and the
+        quorum may still choose a leader."""
         brokers, known = self.world.brokers, self.world.image.brokers
         return (
             self.session.is_whole()

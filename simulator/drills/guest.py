@@ -569,17 +569,21 @@ def _unclean_election_without_answer(ground: Ground, guest: Guest, other: NodeId
         lambda message: message.name == "GetReplicaLogInfoRequest" and message.destination == other
     )
     began_ms = ground.world.now_ms
+    longer = ElectLeadersRequest(ElectionType.UNCLEAN, (_tp(),), wait_ms + _EARLY_MS)
+    later = ground.call(_active(ground).config.node_id, longer)
     answer = _elected(ground, ElectionType.UNCLEAN, timeout_ms=wait_ms)
     took_ms = ground.world.now_ms - began_ms
     ground.expect("the answer when nobody answers", answer, (ErrorCode.eligible_leaders_not_available, False))
     if not wait_ms - 50 < took_ms < wait_ms + SLACK_MS / 2:
         ground.fail(f"the answer took {took_ms:.0f} ms, and {wait_ms} were allowed")
     ground.world.release(hold)
-    ground.rest(_EARLY_MS)
+    ground.rest(_EARLY_MS / 2)
+    ground.expect("who waits longer is answered before its time", later.done, False)
+    ground.must("an answer to who waits longer", lambda: later.done, _EARLY_MS / 2 + SLACK_MS / 2)
     ground.expect("the leader after late answers", _partition(ground).leader, NO_LEADER)
     name = "unclean_recovery_timeout_count "
     after = _counts(ground)
-    ground.expect("the count of time-outs", after[name] - before[name], 1)
+    ground.expect("the count of time-outs", after[name] - before[name], 2)
     proactive = 'unclean_recovery_partitions_count strategy="proactive"'
     ground.expect("what waits as the operator had asked", after[proactive], before[proactive])
     _its_return(ground, guest, other)
@@ -626,7 +630,7 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
     asked for again."""
     before, epoch = _counts(ground), _partition(ground).leader_epoch
     guest.log, guest.current_epoch, guest.questions = (0, 5), epoch, 0
-    flaw = ground.draw.choice(("an old leader epoch", "an error", "a lost log", "no answer", "nothing"))
+    flaw = ground.draw.choice(("an old leader epoch", "an error", "a lost log", "no answer"))
     match flaw:
         case "an old leader epoch":
             guest.current_epoch = epoch - 1
@@ -641,18 +645,17 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
     waiting = 'unclean_recovery_partitions_count strategy="balanced"'
     ground.expect("the partitions that wait", _counts(ground)[waiting], 1)
     ground.expect("its heartbeat", guest.beat(), (True, False, False))
-    if flaw != "nothing":
-        ground.rest(_EARLY_MS)
-        ground.expect(f"the leader after {flaw}", _state(ground), (NO_LEADER, (), (), (NODE,), epoch, 0))
-        # At once, and after 100 and 200 ms.
-        bounds = {"a lost log": (1, 1), "no answer": (1, 1)}.get(flaw, (2, 3))
-        if not bounds[0] <= guest.questions <= bounds[1]:
-            ground.fail(f"after {flaw} a broker was asked {guest.questions} times in {_EARLY_MS} ms")
-        if guest.log is None or guest.error is ErrorCode.kafka_storage_error:
-            guest.beat(fence=True)
-            guest.log, guest.error = (0, 5), ErrorCode.none
-            guest.beat()
-        guest.current_epoch, guest.error = epoch, ErrorCode.none
+    ground.rest(_EARLY_MS)
+    ground.expect(f"the leader after {flaw}", _state(ground), (NO_LEADER, (), (), (NODE,), epoch, 0))
+    # At once, and after 100 and 200 ms.
+    bounds = {"a lost log": (1, 1), "no answer": (1, 1)}.get(flaw, (2, 3))
+    if not bounds[0] <= guest.questions <= bounds[1]:
+        ground.fail(f"after {flaw} a broker was asked {guest.questions} times in {_EARLY_MS} ms")
+    if guest.log is None or guest.error is ErrorCode.kafka_storage_error:
+        guest.beat(fence=True)
+        guest.log, guest.error = (0, 5), ErrorCode.none
+        guest.beat()
+    guest.current_epoch, guest.error = epoch, ErrorCode.none
     limit_ms = ground.session_ms + 2_500
     began_ms = ground.world.now_ms
     while _partition(ground).leader != NODE and ground.world.now_ms < began_ms + limit_ms:
@@ -691,6 +694,17 @@ def _no_named_leader(ground: Ground, guest: Guest, other: NodeId) -> None:  # no
     ground.expect("a leader named where nobody can", answer, (ErrorCode.invalid_request, False))
 
 
+def _unregistration(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
+    """It is unregistered: whoever comes back under its id has proved nothing, and its log is asked for."""
+    epoch = _partition(ground).leader_epoch
+    ground.expect("the answer to UnregisterBroker", guest.unregister(), ErrorCode.none)
+    ground.expect("what it has left", _state(ground), (NO_LEADER, (), (), (NODE,), epoch, 0))
+    former, guest.log, guest.current_epoch = guest.epoch, (0, 5), epoch
+    guest.join(former=former)
+    ground.must("its log to be believed", lambda: _partition(ground).leader == NODE, SLACK_MS)
+    ground.expect("what is there then", _state(ground), (NODE, (NODE,), (), (), epoch + 1, 1))
+
+
 def _another_min_isr(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
     """MinISR changes: who was complete by the old one is no longer taken for complete."""
     epoch = _partition(ground).leader_epoch
@@ -715,6 +729,7 @@ def _lower_level(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: 
 
 
 _WAYS: tuple[Way, ...] = (
+    _balanced_recovery,
     _its_return,
     _election_by_setting,
     _unclean_election,
@@ -723,6 +738,7 @@ _WAYS: tuple[Way, ...] = (
     _comparison_of_all,
     _balanced_recovery,
     _named_leader,
+    _unregistration,
     _another_min_isr,
     _lower_level,
 )

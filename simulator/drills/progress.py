@@ -142,9 +142,14 @@ def controlled_shutdown(ground: Ground) -> None:
     world.start(node)
     ground.whole()
     preferred = ground.image.replicas[0]
-    request = ElectLeadersRequest(ElectionType.PREFERRED, (ground.tp,), ANSWER_MS)
-    ground.ask(ground.any_broker(), request)
-    ground.must(f"the preferred leader {preferred}", lambda: ground.image.leader == preferred, 2 * SLACK_MS)
+    by_itself_ms = ground.controller.get("leader_imbalance_check_interval_ms", 0)
+    if not by_itself_ms:
+        request = ElectLeadersRequest(ElectionType.PREFERRED, (ground.tp,), ANSWER_MS)
+        right = ErrorCode.election_not_needed if ground.image.leader == preferred else ErrorCode.none
+        error = ground.ask(ground.any_broker(), request).partitions[0].error
+        ground.expect("the answer to the election of the preferred leader", error, right)
+    limit_ms = by_itself_ms + 2 * SLACK_MS
+    ground.must(f"the preferred leader {preferred}", lambda: ground.image.leader == preferred, limit_ms)
     ground.must("the preferred leader to know", lambda: _leads(ground, preferred), 4 * SLACK_MS)
     ground.whole()
 

@@ -240,6 +240,12 @@ DEVIATIONS = {
         "is left out",
         6,
     ),
+    "supported_levels": (
+        "broker/core/controller/decisions/features.py",
+        "self.known[request.controller_id] = request.levels",
+        "is left out",
+        1,
+    ),
     "registration_of_a_broker": (
         BROKERS,
         "if request.cluster_id != draft.config.cluster_id:",
