@@ -165,11 +165,6 @@ def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId
     ground.expect("the sizes of the new ones", {len(set(replicas)) for replicas in added}, {2})
 
 
-def _leader_epoch(ground: Ground, tp: TopicPartition) -> int | None:
-    image = ground.world.image.partition(tp)
-    return None if image is None else image.leader_epoch
-
-
 def _is_placed(ground: Ground, tp: TopicPartition, replicas: tuple[NodeId, ...]) -> bool:
     image = ground.world.image.partition(tp)
     moves = image is None or image.adding or image.removing
