@@ -53,7 +53,7 @@ _ALL = 100_000
 PARTITIONS: list[Drill] = []
 """A run does one of them, or one of ``replicas``."""
 _partitions = add_to(PARTITIONS)
-_none, _elsewhere = ErrorCode.none, ErrorCode.not_leader_or_follower
+_none, _not_leader = ErrorCode.none, ErrorCode.not_leader_or_follower
 _unknown = ErrorCode.unknown_topic_or_partition
 
 
@@ -116,8 +116,8 @@ def _produced(ground: Ground, node: NodeId, *numbers: int, acks: int = -1) -> di
 def _timed(ground: Ground, waits: Mapping[str, tuple[Call, float, float]]) -> None:
     """Each of the calls is answered when its time is over: {what: (call, when it began, how long)}."""
     for what, (call, began_ms, wait_ms) in sorted(waits.items(), key=lambda item: item[1][1] + item[1][2]):
-        left_ms = began_ms + wait_ms + _LATE_MS - ground.world.now_ms
-        ground.must(f"{what} answered in {wait_ms:.0f} ms", lambda call=call: call.done, left_ms)  # type: ignore[misc]
+        remaining_ms = began_ms + wait_ms + _LATE_MS - ground.world.now_ms
+        ground.must(f"{what} answered in {wait_ms:.0f} ms", lambda call=call: call.done, remaining_ms)  # type: ignore[misc]
         took_ms = ground.world.now_ms - began_ms
         if took_ms < wait_ms - 1:
             ground.fail(f"{what} of {wait_ms:.0f} ms was answered after {took_ms:.0f}")
@@ -137,7 +137,7 @@ def several_partitions(ground: Ground) -> None:
             results = {one.tp: (one.error, one.base_offset) for one in call.response.partitions}
             base = 0 if acks == 1 else 1
             right = {_tp(number): (_none, base) for number in range(3)}
-            right |= {_tp(3): (_elsewhere, -1), _NOWHERE: (_unknown, -1)}
+            right |= {_tp(3): (_not_leader, -1), _NOWHERE: (_unknown, -1)}
             ground.expect("the answer to a write to five partitions", results, right)
         _offsets(ground, leader, places)
         _times(ground, leader, other)
@@ -159,19 +159,19 @@ def several_partitions(ground: Ground) -> None:
 def _offsets(ground: Ground, leader: NodeId, places: list[TopicPartition]) -> None:
     """Two records are in each; the epoch that is named is the wrong one for partition 1 alone."""
     epochs = {tp: 1 if tp == _tp(1) else -1 for tp in places}
-    wrong = ErrorCode.unknown_leader_epoch
+    later = ErrorCode.unknown_leader_epoch
     for which, offset in ((LATEST, 2), (EARLIEST, 0)):
         parts = tuple(ListOffsetsPartition(tp, which, epochs[tp]) for tp in places)
         answer = ground.ask(leader, ListOffsetsRequest(parts))
         results = {one.tp: (one.error, one.offset) for one in answer.partitions}
-        right = {_tp(0): (_none, offset), _tp(2): (_none, offset), _tp(1): (wrong, -1)}
-        right |= {_tp(3): (_elsewhere, -1), _NOWHERE: (_unknown, -1)}
+        right = {_tp(0): (_none, offset), _tp(2): (_none, offset), _tp(1): (later, -1)}
+        right |= {_tp(3): (_not_leader, -1), _NOWHERE: (_unknown, -1)}
         ground.expect("the offsets of five partitions", results, right)
-    asked = tuple(OffsetForLeaderEpochPartition(tp, 0, epochs[tp]) for tp in places)
-    answer = ground.ask(leader, OffsetForLeaderEpochRequest(asked))
+    request_ = tuple(OffsetForLeaderEpochPartition(tp, 0, epochs[tp]) for tp in places)
+    answer = ground.ask(leader, OffsetForLeaderEpochRequest(request_))
     ends = {one.tp: (one.error, one.leader_epoch, one.end_offset) for one in answer.partitions}
-    right_ends = {_tp(0): (_none, 0, 2), _tp(2): (_none, 0, 2), _tp(1): (wrong, -1, -1)}
-    right_ends |= {_tp(3): (_elsewhere, -1, -1), _NOWHERE: (_unknown, -1, -1)}
+    right_ends = {_tp(0): (_none, 0, 2), _tp(2): (_none, 0, 2), _tp(1): (later, -1, -1)}
+    right_ends |= {_tp(3): (_not_leader, -1, -1), _NOWHERE: (_unknown, -1, -1)}
     ground.expect("the ends of epoch 0 in five partitions", ends, right_ends)
 
 
@@ -189,8 +189,8 @@ def _times(ground: Ground, leader: NodeId, other: NodeId) -> None:
             began_ms,
             wait_ms,
         )
-        asked = DeleteRecordsRequest(((_tp(2), 1), (_tp(0), 1)), wait_ms)
-        calls[f"{name} deletion"] = world.ask(leader, asked, 5_000), began_ms, wait_ms
+        request_ = DeleteRecordsRequest(((_tp(2), 1), (_tp(0), 1)), wait_ms)
+        calls[f"{name} deletion"] = world.ask(leader, request_, 5_000), began_ms, wait_ms
         ground.rest(10)
     _timed(ground, calls)
     for name, wait_ms in (("a first", 240), ("a second", 110)):
@@ -279,8 +279,8 @@ def _news(ground: Ground, leader: NodeId) -> None:
         epoch += 1
         parts = tuple(FetchPartition(_tp(number), ends[number], _ALL) for number in numbers)
         gone = tuple(ForgottenPartition(_tp(number)) for number in forgotten)
-        asked = FetchRequest(0, 0, _ALL, parts, session_id=session, session_epoch=epoch, forgotten=gone)
-        answer: FetchResponse = ground.ask(leader, asked)
+        request_ = FetchRequest(0, 0, _ALL, parts, session_id=session, session_epoch=epoch, forgotten=gone)
+        answer: FetchResponse = ground.ask(leader, request_)
         ground.expect("the error of a session", answer.error, _none)
         return {one.tp.partition: bytes(one.records) for one in answer.partitions}  # type: ignore[arg-type]
 
@@ -327,14 +327,14 @@ def settings_in_force(ground: Ground) -> None:
             (None, (_none, _none)),
         ):
             altered("max.message.bytes", None if most is None else str(most))
-            given = produced(_batch(ground)), produced(_batch(ground, 2))
-            ground.expect(f"the answers to {sizes} bytes with max.message.bytes={most}", given, errors)
+            errors_now = produced(_batch(ground)), produced(_batch(ground, 2))
+            ground.expect(f"the answers to {sizes} bytes with max.message.bytes={most}", errors_now, errors)
         for size in ("4096", "8192"):
             altered("segment.bytes", size)
             laid_out = world.brokers[leader].disk.layouts[_tp(0)].segment_bytes
             ground.expect("the bytes of a segment, as the disk was told", laid_out, int(size))
         log = _log(ground, leader, 0)
-        for name, value, records, left, within_ms in (
+        for name, value, records, unflushed, within_ms in (
             ("flush.ms", "60", 1, 0, 110),
             ("flush.messages", "3", 3, 2, 50),
         ):
@@ -343,8 +343,8 @@ def settings_in_force(ground: Ground) -> None:
                 for _ in range(records):
                     ground.expect("the answer to acks=1", produced(_batch(ground)), _none)
                 ground.must(
-                    f"at most {left} records without a flush with {name}={value}",
-                    lambda left=left: log.leo - log.synced <= left,  # type: ignore[misc]
+                    f"at most {unflushed} records without a flush with {name}={value}",
+                    lambda unflushed=unflushed: log.leo - log.synced <= unflushed,  # type: ignore[misc]
                     within_ms,
                 )
             altered(name, None)
@@ -386,8 +386,8 @@ def throttled_replicas(ground: Ground) -> None:
         write(3)
         size = len(_log(ground, leader, 0).batches[0].data)
         target = Reassignment(_tp(0), (leader, other, third))
-        asked = AlterPartitionReassignmentsRequest((target,), ANSWER_MS)
-        ground.expect("the answer to a move", ground.ask(leader, asked).partitions[0].error, _none)
+        request_ = AlterPartitionReassignmentsRequest((target,), ANSWER_MS)
+        ground.expect("the answer to a move", ground.ask(leader, request_).partitions[0].error, _none)
         ground.must("the first records at a new replica", lambda: copied() > 0, ground.rejoin_ms)
         least_ms = 1_000 * 2 * size / _RATE
         took_ms = ground.must(

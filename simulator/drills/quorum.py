@@ -107,15 +107,15 @@ def commitment_of_metadata(ground: Ground) -> None:
         result: FetchResult = ground.ask(leader, request).partitions[0]
         return result
 
-    wrong = epoch - 1 if epoch else epoch + 1  # -1 would be any epoch
+    other_epoch = epoch - 1 if epoch else epoch + 1  # -1 would be any epoch
     cases: tuple[tuple[str, int, dict[str, Any]], ...] = (
-        ("another leader epoch", end, {"current_leader_epoch": wrong}),
+        ("another leader epoch", end, {"current_leader_epoch": other_epoch}),
         ("a leader epoch to come", end, {"current_leader_epoch": epoch + 1}),
         ("no voter", end, {"who": _STRANGER}),
         ("a broker", end, {"who": broker, "directory_id": None}),
         ("another log", end, {"last_fetched_epoch": epoch + 1}),
         ("a log that is longer", end + 7, {}),
-        ("a log that ends before", end - 1, {}),
+        ("a log that ends before", before, {}),
     )
     for what, offset, changes in cases:
         result = fetched(offset, **changes)
@@ -124,7 +124,7 @@ def commitment_of_metadata(ground: Ground) -> None:
             ground.fail(f"a fetch of {what} has committed {end} records; it was answered {result}")
     observed = fetched(raft.log.high_watermark, who=broker, directory_id=None)
     ground.expect("the records for a broker that has what is committed", observed.records, b"")
-    if not fetched(end - 1).records:
+    if not fetched(before).records:
         ground.fail("a voter is given no record that is not committed")
     fetched(end)
     ground.must("the topic made when one voter has it", lambda: call.done, SLACK_MS)
@@ -137,13 +137,13 @@ def commitment_of_metadata(ground: Ground) -> None:
         world.pause(node)
     began_ms = world.now_ms
     while raft.leads and world.now_ms < began_ms + 1.4 * window_ms:
-        fetched(end, current_leader_epoch=epoch if stays else wrong)
+        fetched(end, current_leader_epoch=epoch if stays else other_epoch)
         fetched(end, who=_STRANGER)
         ground.rest(window_ms / 8)
     took_ms = world.now_ms - began_ms
     if raft.leads is not stays or (not stays and took_ms < 0.9 * window_ms):
-        heard = "hears" if stays else "does not hear"
-        ground.fail(f"a leader that {heard} a majority: does it lead after {took_ms:.0f} ms? {raft.leads}")
+        hears = "hears" if stays else "does not hear"
+        ground.fail(f"a leader that {hears} a majority: does it lead after {took_ms:.0f} ms? {raft.leads}")
     world.release(hold)
     for node in others:
         world.resume(node)

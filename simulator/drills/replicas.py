@@ -323,22 +323,22 @@ class _Leader(Guest):
         """Who follows."""
         self.session, self.next_epoch = 0, 0
         """Of the fetch session; the epoch that the next fetch names."""
-        self.wanted: dict[TopicPartition, FetchPartition] = {}
+        self.wishes: dict[TopicPartition, FetchPartition] = {}
         """As its follower has said in the session."""
-        self._asked: list[tuple[int, Request]] = []
+        self._questions: list[tuple[int, Request]] = []
         self._replies: list[Effect] = []
         self._batches: dict[tuple[int, int], bytes] = {}
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]:
         match event:
             case RequestReceived(request_id, request) if isinstance(request, _QUESTIONS):
-                self._asked.append((request_id, request))
+                self._questions.append((request_id, request))
                 return []
             case RequestReceived(request_id, DescribeClusterRequest()):
                 replies, self._replies = self._replies, []
                 return [*replies, Reply(request_id, Refused(ErrorCode.unsupported_version, "a guest"))]
             case RequestCancelled(request_id):
-                self._asked = [one for one in self._asked if one[0] != request_id]
+                self._questions = [one for one in self._questions if one[0] != request_id]
                 return []
         return super().handle(event, now_ms)
 
@@ -347,10 +347,10 @@ class _Leader(Guest):
         core = self.ground.world.brokers[self.node].core
         return None if core is None else core.replica(_TP)
 
-    def asked(self, what: str, within_ms: float = _SOON_MS) -> tuple[int, Any]:
+    def poll(self, what: str, within_ms: float = _SOON_MS) -> tuple[int, Any]:
         """Returns what the follower asks next, with its request's id."""
-        self.ground.must(f"a question of the follower after {what}", lambda: bool(self._asked), within_ms)
-        return self._asked.pop(0)
+        self.ground.must(f"a question of the follower after {what}", lambda: bool(self._questions), within_ms)
+        return self._questions.pop(0)
 
     def answer(self, request_id: int, response: Response) -> None:
         self._replies.append(Reply(request_id, response))
@@ -360,11 +360,11 @@ class _Leader(Guest):
     def fetched(self, what: str, offset: int, last: int, within_ms: float = _SOON_MS) -> int:
         """Expects the follower's next fetch, from this offset on and in this session; returns its id."""
         ground, log = self.ground, self.replica.log
-        request_id, request = self.asked(what, within_ms)
+        request_id, request = self.poll(what, within_ms)
         if not isinstance(request, FetchRequest):
             ground.fail(f"after {what} a follower asks {request}")
-        known = {} if request.session_epoch == 0 else self.wanted
-        self.wanted = {**known, **{part.tp: part for part in request.partitions}}
+        former = {} if request.session_epoch == 0 else self.wishes
+        self.wishes = {**former, **{part.tp: part for part in request.partitions}}
         image, life = _image(ground), ground.world.image.brokers[self.node].epoch
         ground.expect(
             f"who fetches after {what}", (request.replica_id, request.broker_epoch), (self.node, life)
@@ -372,7 +372,7 @@ class _Leader(Guest):
         ground.expect(f"the epoch of the session after {what}", request.session_epoch, self.next_epoch)
         if request.session_epoch:
             ground.expect(f"the session after {what}", request.session_id, self.session)
-        part = self.wanted.get(_TP)
+        part = self.wishes.get(_TP)
         if part is None:
             ground.fail(f"after {what} a follower fetches {request}")
         assert part is not None
@@ -383,7 +383,7 @@ class _Leader(Guest):
         )
         return request_id
 
-    def tell(self, request_id: int, *batches: bytes, session: int = 9, **fields: Any) -> None:
+    def reply(self, request_id: int, *batches: bytes, session: int = 9, **fields: Any) -> None:
         """Answers a fetch without an error, with these batches."""
         result = _result(self.ground, *batches, **fields)
         self.session = session
@@ -415,7 +415,7 @@ class _Leader(Guest):
         return self._batches[offset, epoch]
 
     def is_silent(self, what: str) -> None:
-        if self._asked:
+        if self._questions:
             self.ground.fail(f"after {what} a follower asks again too soon")
 
     @property
@@ -438,43 +438,43 @@ def answers_of_a_leader(ground: Ground) -> None:
     with _partition_of(ground, guest, NODE, node):
         ground.expect("the leader", _image(ground).leader, NODE)
         ground.must("a replica", lambda: guest.replica is not None, 1_500)
-        asked = guest.fetched("its beginning", 0, -1, 1_500)
+        poll = guest.fetched("its beginning", 0, -1, 1_500)
         if not guest.replica.ctx.rules.switches.fetch_names_epoch:
-            _ask_first(ground, guest, asked)
+            _ask_first(ground, guest, poll)
             return
-        for part in (_cut, _take, _part, _begin_anew, _part_again, _overtake):
-            asked = part(ground, guest, asked)
+        for part in (_cut, _take, _part, _restart, _part_again, _overtake):
+            poll = part(ground, guest, poll)
             guest.beat()
 
 
-def _cut(ground: Ground, guest: _Leader, asked: int) -> int:
+def _cut(ground: Ground, guest: _Leader, poll: int) -> int:
     """A log is cut while it is flushed: what comes then is flushed as well."""
     disk, batches = ground.world.brokers[guest.node].disk, [*map(guest.batch, range(5))]
     disk.slow_ms = _FLUSH_MS
     long_ms = 2 * _FLUSH_MS + _SOON_MS
-    guest.tell(asked, *batches[:3], high_watermark=0)
+    guest.reply(poll, *batches[:3], high_watermark=0)
     guest.has("three batches", 3, 0)
-    asked = guest.fetched("three batches", 3, 0, long_ms)
-    guest.tell(asked, high_watermark=1, diverging=EpochEndOffset(0, 2))
+    poll = guest.fetched("three batches", 3, 0, long_ms)
+    guest.reply(poll, high_watermark=1, diverging=EpochEndOffset(0, 2))
     guest.has("a divergence at 2", 2, 0)
-    asked = guest.fetched("a divergence at 2", 2, 0, long_ms)
-    guest.tell(asked, *batches[2:], high_watermark=0)
+    poll = guest.fetched("a divergence at 2", 2, 0, long_ms)
+    guest.reply(poll, *batches[2:], high_watermark=0)
     guest.has("three batches more", 5, 0)
-    asked = guest.fetched("three batches more", 5, 0, long_ms)
+    poll = guest.fetched("three batches more", 5, 0, long_ms)
     log, on_disk = guest.replica.log, disk.logs[_TP]
     ground.must("a flush after a cut", lambda: min(log.flushed, on_disk.synced) >= 4, long_ms)
     disk.slow_ms = 0.0
-    guest.tell(asked, high_watermark=0, diverging=EpochEndOffset(0, 3))
+    guest.reply(poll, high_watermark=0, diverging=EpochEndOffset(0, 3))
     guest.has("a divergence at 3", 3, 0)
     return guest.fetched("a divergence at 3", 3, 0)
 
 
-def _take(ground: Ground, guest: _Leader, asked: int) -> int:
+def _take(ground: Ground, guest: _Leader, poll: int) -> int:
     """High watermarks that go up and down, and batches that are wrong."""
     for high_watermark, start in ((2, 0), (9, 1), (2, 1)):
-        guest.tell(asked, high_watermark=high_watermark, log_start=start)
+        guest.reply(poll, high_watermark=high_watermark, log_start=start)
         guest.has(f"high watermark {high_watermark}", 3, min(high_watermark, 3), start)
-        asked = guest.fetched("what it had", 3, 0)
+        poll = guest.fetched("what it had", 3, 0)
     pause_ms, world = ground.broker["replica_fetch_backoff_ms"], ground.world
     good, epoch = guest.batch(3), _image(ground).leader_epoch
     damaged = bytearray(guest.batch(4))
@@ -485,43 +485,43 @@ def _take(ground: Ground, guest: _Leader, asked: int) -> int:
         ("a batch of an epoch to come", guest.batch(4, epoch + 1)),
     ):
         end, began_ms = guest.replica.log.leo, world.now_ms
-        guest.tell(asked, *((good,) if end == 3 else ()), batch, high_watermark=2, log_start=1)
+        guest.reply(poll, *((good,) if end == 3 else ()), batch, high_watermark=2, log_start=1)
         guest.has(what, 4, 2, 1)
         ground.rest(pause_ms - (world.now_ms - began_ms) - 1)
         guest.is_silent(what)
-        asked = guest.fetched(what, 4, 0, pause_ms + _SOON_MS)
-    return asked
+        poll = guest.fetched(what, 4, 0, pause_ms + _SOON_MS)
+    return poll
 
 
-def _part(ground: Ground, guest: _Leader, asked: int) -> int:
+def _part(ground: Ground, guest: _Leader, poll: int) -> int:
     """Its log parts from the leader's; refusals of the partition leave the session as it is, those of the
     request end it."""
     pause_ms = ground.broker["replica_fetch_backoff_ms"]
-    guest.tell(asked, high_watermark=4, log_start=1, diverging=EpochEndOffset(0, 3))
+    guest.reply(poll, high_watermark=4, log_start=1, diverging=EpochEndOffset(0, 3))
     guest.has("a divergence at 3", 3, 2, 1)
-    asked = guest.fetched("a divergence at 3", 3, 0)
-    guest.tell(asked, high_watermark=3, log_start=1)
+    poll = guest.fetched("a divergence at 3", 3, 0)
+    guest.reply(poll, high_watermark=3, log_start=1)
     guest.has("high watermark 3", 3, 3, 1)
     for error, least_ms in (
         (ErrorCode.not_leader_or_follower, pause_ms / 10),
         (ErrorCode.kafka_storage_error, pause_ms),
     ):
-        asked, began_ms = guest.fetched("what was right", 3, 0), ground.world.now_ms
-        guest.tell(asked, error=error, high_watermark=-1, log_start=-1)
+        poll, began_ms = guest.fetched("what was right", 3, 0), ground.world.now_ms
+        guest.reply(poll, error=error, high_watermark=-1, log_start=-1)
         ground.rest(least_ms - (ground.world.now_ms - began_ms) - 1)
         guest.is_silent(error.name)
         guest.has(error.name, 3, 3, 1)
-    asked = guest.fetched("a refusal", 3, 0, pause_ms + _SOON_MS)
-    guest.refuse(asked, ErrorCode.fetch_session_id_not_found)
-    asked = guest.fetched("the end of its session", 3, 0)
-    guest.tell(asked, high_watermark=3, log_start=1, session=0)
-    asked = guest.fetched("an answer without a session", 3, 0)
-    guest.refuse(asked, ErrorCode.unknown_server_error)
+    poll = guest.fetched("a refusal", 3, 0, pause_ms + _SOON_MS)
+    guest.refuse(poll, ErrorCode.fetch_session_id_not_found)
+    poll = guest.fetched("the end of its session", 3, 0)
+    guest.reply(poll, high_watermark=3, log_start=1, session=0)
+    poll = guest.fetched("an answer without a session", 3, 0)
+    guest.refuse(poll, ErrorCode.unknown_server_error)
     guest.is_silent("an error")
     return guest.fetched("an error", 3, 0, pause_ms + _SOON_MS)
 
 
-def _begin_anew(ground: Ground, guest: _Leader, asked: int) -> int:
+def _restart(ground: Ground, guest: _Leader, poll: int) -> int:
     """Out of range: it looks for itself where the leader's log begins and ends, before it drops anything."""
     pause_ms, topic_id = ground.broker["replica_fetch_backoff_ms"], _image(ground).topic_id
     for start, end, at in ((0, 8, 3), (20, 25, 20)):
@@ -529,9 +529,9 @@ def _begin_anew(ground: Ground, guest: _Leader, asked: int) -> int:
             _TP, ErrorCode.offset_out_of_range, high_watermark=5, log_start=0, topic_id=topic_id
         )
         guest.session, guest.next_epoch = 9, guest.next_epoch + 1
-        guest.answer(asked, FetchResponse((out,), session_id=9))
+        guest.answer(poll, FetchResponse((out,), session_id=9))
         for which, offset in ((LATEST, end), (EARLIEST, start)):
-            request_id, request = guest.asked("being out of range")
+            request_id, request = guest.poll("being out of range")
             right = [(_TP, which, _image(ground).leader_epoch)]
             if not isinstance(request, ListOffsetsRequest) or request.replica_id != guest.node:
                 ground.fail(f"out of range a follower asks {request}")
@@ -540,8 +540,8 @@ def _begin_anew(ground: Ground, guest: _Leader, asked: int) -> int:
             guest.answer(request_id, ListOffsetsResponse((ListOffsetsResult(_TP, offset=offset),)))
         last = 0 if at == 3 else -1
         guest.has(f"the range from {start} to {end}", at, at, 1 if at == 3 else 20)
-        asked = guest.fetched(f"the range from {start} to {end}", at, last, pause_ms + _SOON_MS)
-    guest.tell(asked, guest.batch(20), high_watermark=20, log_start=20)
+        poll = guest.fetched(f"the range from {start} to {end}", at, last, pause_ms + _SOON_MS)
+    guest.reply(poll, guest.batch(20), high_watermark=20, log_start=20)
     guest.has("a batch after a range", 21, 20, 20)
     return guest.fetched("a batch after a range", 21, 0)
 
@@ -561,31 +561,31 @@ def _lead_again(ground: Ground, guest: _Leader) -> int:
     return now.leader_epoch
 
 
-def _part_again(ground: Ground, guest: _Leader, asked: int) -> int:
+def _part_again(ground: Ground, guest: _Leader, poll: int) -> int:
     """An answer of another time brings nothing; a log of three epochs parts from one that lacks the later."""
-    late, epoch = asked, _lead_again(ground, guest)
+    late, epoch = poll, _lead_again(ground, guest)
     guest.next_epoch = 0
-    asked = guest.fetched("a new epoch", 21, 0, 1_500)
+    poll = guest.fetched("a new epoch", 21, 0, 1_500)
     other_time = _result(ground, guest.batch(21), high_watermark=21, log_start=20)
     guest.answer(late, FetchResponse((other_time,), session_id=9))
     guest.has("an answer of another time", 21, 20, 20)
-    guest.tell(asked, guest.batch(21, 1), guest.batch(22, epoch), high_watermark=21, log_start=20)
+    guest.reply(poll, guest.batch(21, 1), guest.batch(22, epoch), high_watermark=21, log_start=20)
     guest.has("records of two epochs", 23, 21, 20)
-    asked = guest.fetched("records of two epochs", 23, epoch)
-    guest.tell(asked, high_watermark=22, log_start=20, diverging=EpochEndOffset(1, 30))
+    poll = guest.fetched("records of two epochs", 23, epoch)
+    guest.reply(poll, high_watermark=22, log_start=20, diverging=EpochEndOffset(1, 30))
     guest.has("a divergence after epoch 1", 22, 21, 20)
-    asked = guest.fetched("a divergence after epoch 1", 22, 1)
-    guest.tell(asked, high_watermark=22, log_start=20, diverging=EpochEndOffset(0, 24))
+    poll = guest.fetched("a divergence after epoch 1", 22, 1)
+    guest.reply(poll, high_watermark=22, log_start=20, diverging=EpochEndOffset(0, 24))
     guest.has("a divergence after epoch 0", 21, 21, 20)
     return guest.fetched("a divergence after epoch 0", 21, 0)
 
 
-def _ask_first(ground: Ground, guest: _Leader, asked: int) -> None:
+def _ask_first(ground: Ground, guest: _Leader, poll: int) -> None:
     """A follower whose fetch says no epoch asks in each new one where its last epoch ends (KIP-101)."""
     unknown = ErrorCode.unknown_leader_epoch
-    guest.tell(asked, *map(guest.batch, range(3)), high_watermark=1)
+    guest.reply(poll, *map(guest.batch, range(3)), high_watermark=1)
     guest.has("three batches", 3, 1)
-    asked = guest.fetched("three batches", 3, -1)
+    poll = guest.fetched("three batches", 3, -1)
     rounds: tuple[tuple[tuple[tuple[int, ErrorCode, int, int], ...], int], ...] = (
         (((0, unknown, -1, -1), (0, _none, 0, 2)), 2),
         (((-2, _none, 1, 9), (0, _none, 0, 7)), 3),
@@ -595,7 +595,7 @@ def _ask_first(ground: Ground, guest: _Leader, asked: int) -> None:
         epoch = _lead_again(ground, guest)
         guest.next_epoch = 0
         for about, error, ends, at in answers:
-            request_id, request = guest.asked("a new epoch", 1_500)
+            request_id, request = guest.poll("a new epoch", 1_500)
             right = (OffsetForLeaderEpochPartition(_TP, epoch - 2 if about == -2 else about, epoch),)
             if not isinstance(request, OffsetForLeaderEpochRequest):
                 ground.fail(f"in a new epoch a follower asks {request}")
@@ -605,33 +605,33 @@ def _ask_first(ground: Ground, guest: _Leader, asked: int) -> None:
             result = OffsetForLeaderEpochResult(_TP, error, ends, at)
             guest.answer(request_id, OffsetForLeaderEpochResponse((result,)))
         guest.has("a new epoch", end, 1)
-        asked = guest.fetched("a new epoch", end, -1)
+        poll = guest.fetched("a new epoch", end, -1)
         if end == 2:
-            guest.tell(asked, guest.batch(2), guest.batch(3, epoch), high_watermark=1)
+            guest.reply(poll, guest.batch(2), guest.batch(3, epoch), high_watermark=1)
             guest.has("records of two epochs", 4, 1)
-            asked = guest.fetched("records of two epochs", 4, -1)
+            poll = guest.fetched("records of two epochs", 4, -1)
 
 
-def _overtake(ground: Ground, guest: _Leader, asked: int) -> int:
+def _overtake(ground: Ground, guest: _Leader, poll: int) -> int:
     """One more partition to follow: it does not wait for the poll. An answer that comes after a newer one
     brings its records, and no older high watermark."""
     growth = CreatePartitionsRequest((NewPartitions(GUESTS, 2, ((NODE, guest.node),)),), ANSWER_MS)
     error = ground.ask(ground.any_broker(), growth).topics[0].error
     ground.expect("the answer to growth", error, _none)
-    late = asked
+    late = poll
     guest.next_epoch = 0
-    asked = guest.fetched("one more partition", 21, 0, 1_500)
-    ground.expect("what it fetches then", set(guest.wanted), {_TP, TopicPartition(GUESTS, 1)})
+    poll = guest.fetched("one more partition", 21, 0, 1_500)
+    ground.expect("what it fetches then", set(guest.wishes), {_TP, TopicPartition(GUESTS, 1)})
     newest = 20
     if ground.draw.random() < 0.5:  # the newer answer comes first
         newest = 21
-        guest.tell(asked, high_watermark=newest, log_start=20)
+        guest.reply(poll, high_watermark=newest, log_start=20)
         guest.has("the newer answer", 21, newest, 20)
-        asked = guest.fetched("the newer answer", 21, 0)
+        poll = guest.fetched("the newer answer", 21, 0)
     older = _result(ground, guest.batch(21), high_watermark=20, log_start=20)
     guest.answer(late, FetchResponse((older,), session_id=9))
     guest.has("the older answer", 22, newest, 20)
-    guest.tell(asked, guest.batch(21), high_watermark=22, log_start=20)
+    guest.reply(poll, guest.batch(21), high_watermark=22, log_start=20)
     guest.has("an answer to what it asks no more", 22, newest, 20)
     guest.next_epoch = 0
     return guest.fetched("both answers", 22, 0)
