@@ -204,6 +204,12 @@ DEVIATIONS = {
         "is left out",
         1,
     ),
+    "shutdown_unheard": (
+        "broker/core/lifecycle.py",
+        "self._ctx.now_ms + patience",
+        "becomes 'self._ctx.now_ms - patience'",
+        1,
+    ),
     "writes_without_an_answer": (
         "broker/core/requests/produce.py",
         "if acks == Acks.NONE:",
