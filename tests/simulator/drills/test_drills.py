@@ -232,7 +232,7 @@ DEVIATIONS = {
         "broker/rules/leadership/raft.py",
         "if ballot.epoch != voter.state.epoch or not self.up_to_date(ballot.end, voter.end):",
         "without 'not self.up_to_date(ballot.end, voter.end)'",
-        6,
+        14,
     ),
     "away_from_controllers": (
         "broker/core/requests/forwarding.py",
