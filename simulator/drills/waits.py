@@ -43,8 +43,8 @@ _SIZES = (900_000, 200_000, 8)
 _GONE = ErrorCode.not_leader_or_follower
 WAITS: list[Drill] = []
 _waits = add_to(WAITS)
-_SECOND_TERM = 0.5
-"""Share of the elections in which one wins that was active before, in the same life."""
+_SECOND_TERM = 0.3
+"""Share of the elections that one wins who was active before, in the same life."""
 RETURNS: list[Drill] = []
 """Those that take long. A run does one of them now and then."""
 _returns = add_to(RETURNS)

@@ -204,6 +204,12 @@ DEVIATIONS = {
         "is left out",
         1,
     ),
+    "shutdown_unheard": (
+        "broker/core/lifecycle.py",
+        "self._ctx.now_ms + patience",
+        "becomes 'self._ctx.now_ms - patience'",
+        1,
+    ),
     "writes_without_an_answer": (
         "broker/core/requests/produce.py",
         "if acks == Acks.NONE:",
@@ -226,7 +232,7 @@ DEVIATIONS = {
         "broker/rules/leadership/raft.py",
         "if ballot.epoch != voter.state.epoch or not self.up_to_date(ballot.end, voter.end):",
         "without 'not self.up_to_date(ballot.end, voter.end)'",
-        6,
+        14,
     ),
     "away_from_controllers": (
         "broker/core/requests/forwarding.py",
