@@ -71,9 +71,11 @@ def _topic(ground: Ground, *replicas: tuple[NodeId, ...]) -> Iterator[None]:
 
     def in_office() -> bool:
         replicas_now = [_replica(ground, nodes[0], number) for number, nodes in enumerate(replicas)]
-        return all(
+        image = ground.world.image.topics_by_name.get(_TOPIC)
+        return image is not None and all(
             replica is not None
             and replica.leader is not None
+            and replica.topic_id == image.topic_id  # and not that of the drill before
             and all(follower.leo == replica.log.leo for follower in replica.leader.followers.values())
             for replica in replicas_now
         )

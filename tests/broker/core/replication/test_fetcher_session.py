@@ -10,9 +10,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import TOPIC_ID, Solo, T, change, log_of
+from wrackline.broker.core.replication.fetching.fetcher_session import FetcherSession, Wishes
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.events import SendFailed
 from wrackline.broker.model.messages.requests import (
+    FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -20,6 +22,7 @@ from wrackline.broker.model.messages.requests import (
 )
 from wrackline.broker.model.metadata.records import PartitionChangeRecord, PartitionRecord
 from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.rules.leadership.sessions import INITIAL_EPOCH, SessionRules
 
 T1 = TopicPartition("t", 1)
 
@@ -162,3 +165,13 @@ def test_the_slot_of_a_partition_does_not_depend_on_the_hash_seed() -> None:
         for seed in ("0", "1", "4711")
     }
     assert len(seen) == 1
+
+
+def test_the_answer_to_a_request_does_not_bring_back_a_session_that_was_reset_meanwhile() -> None:
+    """A partition came while the request was under way: what the leader has then is not known."""
+    session = FetcherSession(SessionRules(), outlives_stay=False)
+    part = FetchPartition(TopicPartition("t", 1), 0, 100)
+    session.ask((part,))
+    session.not_taken()
+    session.answered(FetchResponse((), session_id=7))
+    assert session.ask((part,)) == Wishes(7, INITIAL_EPOCH, (part,))
