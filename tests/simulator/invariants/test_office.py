@@ -34,5 +34,5 @@ def test_a_wrong_line_is_noticed(oracle: str, file: str, source: str, change: st
     places = [
         one for one in all_mutations(CONTROLLER + file) if source in one.source and one.change == change
     ]
-    outcome = outcome_of(places[-1], {"drills": drill, "runs": 6, "cpu_s": 60})
+    outcome = outcome_of(places[-1], {"drills": drill, "runs": 20, "cpu_s": 60})
     assert outcome.oracle == oracle, outcome.line
