@@ -225,32 +225,32 @@ def _committed_until_level(effects: Sequence[Effect]) -> Sequence[Effect]:
     return effects[: levels[-1]] if levels else ()
 
 
+def _committed(effects: Sequence[Effect], after: int) -> Iterator[Mapping[str, Any]]:
+    """Yields the records that were committed past offset ``after``, in their order."""
+    for effect in effects:
+        if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after:
+            yield effect.fields["record"]
+
+
 def _registered(effects: Sequence[Effect], after: int) -> frozenset[NodeId]:
     """The brokers whose registration was committed past offset ``after``."""
     return frozenset(
-        NodeId(effect.fields["record"]["broker_id"])
-        for effect in effects
-        if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after
-        if effect.fields["record"]["type"] == "RegisterBrokerRecord"
+        NodeId(record["broker_id"])
+        for record in _committed(effects, after)
+        if record["type"] == "RegisterBrokerRecord"
     )
 
 
 def _has_set_min_isr(effects: Sequence[Effect], after: int) -> bool:
     """Tells whether past offset ``after`` a setting of MinISR was committed."""
-    return any(
-        effect.fields["record"].get("name") == "min.insync.replicas"
-        for effect in effects
-        if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after
-    )
+    return any(record.get("name") == "min.insync.replicas" for record in _committed(effects, after))
 
 
 def _partition_records(effects: Sequence[Effect], after: int) -> PartitionRecords:
     """(topic id, partition) -> the records of it that were committed past offset ``after``, in their
     order."""
     result: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-    for effect in effects:
-        if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after:
-            record = effect.fields["record"]
-            if record["type"] in ("PartitionRecord", "PartitionChangeRecord"):
-                result.setdefault((record["topic_id"], record["partition_id"]), []).append(record)
+    for record in _committed(effects, after):
+        if record["type"] in ("PartitionRecord", "PartitionChangeRecord"):
+            result.setdefault((record["topic_id"], record["partition_id"]), []).append(record)
     return result

@@ -38,21 +38,17 @@ class FetcherSession:
         self._epoch = INITIAL_EPOCH
         self._known: dict[TopicPartition, FetchPartition] = {}
         """As the leader has them, once the request under way has reached it."""
-        self._abandoned = False
-        """Whether the session was reset since the last request: its answer does not bring it back."""
 
     def reset(self) -> None:
         """The next request is a full one; naming the old session lets the leader free its slot."""
         self._epoch = INITIAL_EPOCH
         self._known = {}
-        self._abandoned = True
 
     def ask(self, wanted: tuple[FetchPartition, ...]) -> Wishes:
         """Returns how to ask for exactly these partitions."""
         if any(self._other_id(part) for part in wanted):
             self.reset()
         before, self._known = self._known, {part.tp: part for part in wanted}
-        self._abandoned = False
         if self._epoch == INITIAL_EPOCH:
             return Wishes(self._id, INITIAL_EPOCH, wanted)
         return Wishes(
@@ -77,7 +73,7 @@ class FetcherSession:
             self.reset()
             return
         self._id = response.session_id
-        if not self._abandoned:
+        if self._known:  # not reset since it was asked
             self._epoch = self._rules.next_epoch(self._epoch)
 
     def failed(self) -> None:
