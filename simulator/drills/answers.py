@@ -154,8 +154,7 @@ def pieces_of_a_snapshot(ground: Ground) -> None:
     raft = active.core.raft
     cluster, epoch = active.core.config.cluster_id, raft.epoch
     announced(ground, active.id, epoch)
-    often = "metadata_log_max_record_bytes_between_snapshots" in ground.controller  # an older one may go
-    snapshot = ground.draw.choice(sorted(active.disk.snapshots)[-1 if often else 0 :])
+    snapshot = ground.draw.choice(sorted(active.disk.snapshots))
     data = active.disk.snapshots[snapshot]
     size, none = len(data), ErrorCode.none
     at, most = ground.draw.randrange(size), ground.draw.choice((1, 100, size))
