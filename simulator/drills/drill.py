@@ -4,6 +4,9 @@ Under random faults a promise of progress can hardly be judged: something may al
 run of a swarm ends with some drills in a cluster that nothing hinders. Each does one thing to it (a broker
 falls silent, a follower lags, a leader stops, a request comes too late) and looks at what must follow, not
 too soon and not too late. The bounds are the settings of the nodes and some slack for the network.
+
+What is left of the faults, or of the drills before, may hinder a drill after all. So a run whose drill
+fails is done again, with that drill alone, and the second run is the run's result.
 """
 
 from __future__ import annotations
@@ -44,8 +47,10 @@ _RETURNING, _OF_QUORUM = 0.4, 0.5
 
 def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
     """Does one long drill, some short ones, one of administrators' requests, one of answers or waits, one
-    with a guest and one of partitions or replicas, drawn by the seed. Returns the log starts that were asked
-    for."""
+    with a guest and one of partitions or replicas, drawn by the seed; only the drill that has failed, where
+    one has. Returns the log starts that were asked for."""
+    if session.failed is not None:
+        return do(session, [session.failed], Random(f"{session.setup.seed}/drills/again"), partitions)
     draw = Random(f"{session.setup.seed}/drills")
     chosen = [*draw.sample(SHORT, _SHORT_DRILLS), draw.choice(ADMINISTRATION), draw.choice(LONG)]
     draw.shuffle(chosen)
@@ -79,5 +84,5 @@ def do(session: Session, drills: Sequence[Drill], draw: Random, partitions: int)
             each(ground)
             ground.whole()
     except Over:
-        pass
+        session.failed = each
     return ground.deleted

@@ -50,6 +50,8 @@ class Session(Protocol):
     world: World
     history: History
     found: list[Violation]
+    failed: Drill | None
+    """The drill that has found something, in this run or in the one before."""
 
     def go(self, enough: Callable[[], bool], end_ms: float) -> None: ...
 

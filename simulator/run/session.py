@@ -22,6 +22,7 @@ from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
 from wrackline.simulator.clients.session_consumer import SessionConsumer
 from wrackline.simulator.drills.drill import drill
+from wrackline.simulator.drills.ground import Drill
 from wrackline.simulator.drills.guest import GUESTS
 from wrackline.simulator.faults.actions import actions
 from wrackline.simulator.faults.driver import FaultDriver
@@ -50,10 +51,12 @@ _OPERATOR_MS = 4_000.0
 
 
 class Run:
-    """One run, in parts, for those who want to look in between. ``run(setup)`` does it all."""
+    """One run, in parts, for those who want to look in between. ``run(setup)`` does it all. ``failed``: the
+    one drill that is done."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, failed: Drill | None = None) -> None:
         self.setup = setup
+        self.failed = failed
         network = NetworkOptions() if setup.tcp else NetworkOptions(drop=0.005, reorder=0.05, duplicate=0.02)
         self.world = World(
             setup.seed,
@@ -403,10 +406,12 @@ def run(
     full: bool = False,
     digest: bool = False,
     traced: bool = False,
+    failed: Drill | None = None,
 ) -> Result:
     """Do one run. ``timeline``: keep the last so many lines (0: all of them), every step with ``full``.
-    ``traced``: keep what the nodes would have written of it."""
-    session = Run(setup)
+    ``traced``: keep what the nodes would have written of it. ``failed``: the one drill that is done, because
+    it has failed beside others."""
+    session = Run(setup, failed)
     world = session.world
     traces = Traces(world) if traced else None
     lines = Timeline(timeline or None, full=full) if timeline is not None else None
@@ -424,6 +429,8 @@ def run(
     except Exception as bug:  # noqa: BLE001 - the one supervisor: whatever a core raises is a finding, as a crash is
         session.find(Violation("crash", f"{type(bug).__name__}: {bug} ({_place(bug)})"))
     result = session.found
+    if failed is None and result and result[0].oracle == "drill":
+        return run(setup, timeline=timeline, full=full, digest=digest, traced=traced, failed=session.failed)
     return Result(
         setup,
         result[0] if result else None,

@@ -126,7 +126,7 @@ def specs_command(name: str | None, out: Path | None, schema_only: bool) -> int:
         return 0
     chosen = there.get(name) or there.get(f"defects/{name}")
     if chosen is None:
-        known = nearest(name, [*there, *(each.partition("/")[2] for each in there)])
+        known = nearest(name, {*there, *(each.partition("/")[2] for each in there)})
         raise click.UsageError(
             f"there is no example {name!r}{known or ';'} `wrackline list specs` lists them"
         )
