@@ -300,7 +300,8 @@ class Shell:
         """Reports a disk failure to the core: nothing more is written to any log from here on (B57), and the
         core ends."""
         _LOG.error("disk: %s: %s", tp, failure)
-        self._events.append(ev.DiskFailed(tp, str(failure)))
+        # Before any other event: what the core believes of its logs is wrong.
+        self._events.appendleft(ev.DiskFailed(tp, str(failure)))
         if self._log_dir.take_offline(f"{tp}: {failure}"):
             self._disk_refused = failure
 
@@ -354,7 +355,8 @@ class Shell:
             self._disk_failed(effect.tp, failure)
             return
         self._cut_short |= end < effect.to_offset
-        if end < effect.to_offset:  # before any other event: what the core believes of its log is wrong
+        if end < effect.to_offset:
+            # As a failure of the disk is reported.
             self._events.appendleft(ev.LogCut(effect.tp, end))
 
     def _reset_log(self, effect: fx.ResetLog) -> None:

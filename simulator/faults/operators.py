@@ -133,10 +133,13 @@ def _cancel(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     if len(partition.replicas) < 3:
         return None
     _moved(driver, draw, partition.tp, partition.replicas[:-1])
-    driver.world.at(
-        driver.world.now_ms + draw.uniform(5, 400),
-        lambda: _moved(driver, draw, partition.tp, partition.replicas),
-    )
+    driver.repeated += 1
+
+    def back() -> None:
+        _moved(driver, draw, partition.tp, partition.replicas)
+        driver.repeated -= 1
+
+    driver.world.at(driver.world.now_ms + draw.uniform(5, 400), back)
     return Begun(f"{partition.tp} without n{partition.replicas[-1]} for a moment", _nothing)
 
 

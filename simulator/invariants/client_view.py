@@ -172,11 +172,13 @@ class ClientView:
             self._read.add(record.value)
 
     def _in_turn(self, event: Event) -> None:
-        """A consumer is given every offset in turn between two assigns."""
+        """A consumer is given every offset in turn between two assigns, but for those that its broker had
+        deleted by then."""
         for record in event.records:
             key = event.process, record.partition
             due = self._due.get(key, record.offset)
-            if record.offset != due and not self.loss_allowed:
+            deleted = due < record.offset <= self._log_start(record.partition)
+            if record.offset != due and not deleted and not self.loss_allowed:
                 what = "poll-skip" if record.offset > due else "nonmonotonic-poll"
                 where = f"{record.partition}@{record.offset}"
                 self._say(what, f"process {event.process} was given {where}, {due} was due")

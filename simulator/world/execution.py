@@ -172,10 +172,10 @@ class Execution(Transport):
         return len(effects)
 
     def _disk_refused(self, node: Any, effects: Sequence[Effect], at: int, refused: DiskRefused) -> int:
-        """Do what the shell does: the core gets the failure after what is in its inbox. It asked for the
-        effects that follow in the belief that all went well, so askers get an error of storage and the rest
-        is left undone (B57). Returns how many effects were carried out."""
-        self._put(node, ev.DiskFailed(refused.tp, refused.reason), None)
+        """Do what the shell does: the core gets the failure before any other event. It asked for the effects
+        that follow in the belief that all went well, so askers get an error of storage and the rest is left
+        undone (B57). Returns how many effects were carried out."""
+        self._report(node, ev.DiskFailed(refused.tp, refused.reason))
         if not self.rules.switches.stops_on_disk_failure:
             return at + 1 + self._carry_out_all(node, effects[at + 1 :])
         node.disk.offline = refused.reason
@@ -225,17 +225,21 @@ class Execution(Transport):
     def _truncate(self, node: SimServer, effect: fx.Truncate) -> None:
         end = node.disk.truncate(effect)
         if end < effect.to_offset:
-            # Before any other event of the node: what the core believes of its log is wrong, and whatever it
-            # asks for in this belief is not sent.
+            # Whatever the core asks for in its belief is not sent.
             self._cut_short = True
-            cut = ev.LogCut(effect.tp, end), node.incarnation
-            heappush(self._queue, (self.now_ms, -self._numbers, self._log_cut, node, cut))
+            self._report(node, ev.LogCut(effect.tp, end))
 
-    def _log_cut(self, node: SimServer, what: tuple[ev.LogCut, int]) -> StepRecord | None:
-        cut, life = what
+    def _report(self, node: SimNode, event: ev.LogCut | ev.DiskFailed) -> None:
+        """Before any other event of the node: what the core believes of its logs is wrong."""
+        heappush(
+            self._queue, (self.now_ms, -self._numbers, self._reported, node, (event, node.incarnation))
+        )
+
+    def _reported(self, node: SimNode, what: tuple[ev.LogCut | ev.DiskFailed, int]) -> StepRecord | None:
+        event, life = what
         if node.incarnation != life or node.core is None:
             return None
-        return self._handle(node, cut, "handle")
+        return self._handle(node, event, "handle")
 
     def _retain(self, node: SimServer, effect: fx.Retain) -> None:
         if not self.retains or (start := node.disk.retain(effect, self.now_ms)) is None:
