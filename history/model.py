@@ -177,6 +177,9 @@ ASKER = 1 << 20
 """The process of the questions that a guided schedule asks; those of a workload do not come so far."""
 DIED = "died"
 """``f`` of the nemesis's rows about a node or host that is gone, and that nobody had stopped."""
+NODE_DIED = "the node died: "
+"""Stands in the error of a fault whose undo has started a node, if that node ended by itself before it
+listened."""
 
 UNKNOWN = -1
 """``offset`` of a record sent: the outcome is not known, for ever."""

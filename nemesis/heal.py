@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from wrackline.fleets.base import ClientsSide, Fleet, FleetError, Remote
 from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.network import iptables, shaping
-from wrackline.systems.base import DeployError, Node, System
+from wrackline.systems.base import DeployError, Node, NodeDied, System
 from wrackline.systems.external.external_cluster import ExternalCluster
 
 
@@ -65,8 +65,12 @@ class Healer:
             why = self._system.last_words(node)
             if node.spare and not why:  # it was never started
                 return []
-            self._system.start(node)
-            return [f"{node.host.name}: node {node.node_id} was down{f' ({why})' if why else ''}, started"]
+            was = f"{node.host.name}: node {node.node_id} was down{f' ({why})' if why else ''}"
+            try:
+                self._system.start(node)
+            except NodeDied as died:  # its host is well: the system's own matter, which liveness judges
+                return [f"{was}, and died when it was started: {died}"]
+            return [f"{was}, started"]
         # Harmless to a process that was not stopped.
         state = (
             self._fleet.remote(node.host).run(f"cut -d ' ' -f 3 /proc/{pid}/stat; kill -CONT {pid}").stdout

@@ -30,6 +30,11 @@ class DeployError(InfrastructureError):
     """Deployment or control of a system failed. The message names host, node, command and the way out."""
 
 
+class NodeDied(DeployError):
+    """A node was started on a host that is well, and ended by itself before it listened. The message has
+    ``history.model.NODE_DIED``, also where it has become a fault's error in a history."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A system's process on a host."""

@@ -90,6 +90,7 @@ def _finding(one: _Standstill, about: AboutRun) -> Iterator[Finding]:
 
 
 _SHOWS = {
+    "failed-start": "did not run",
     "offline-partition": "had no leader",
     "under-replicated": "was not in the ISR",
     "endless-reassignment": "was being reassigned",
@@ -105,6 +106,9 @@ found_by(
     Walk(name="liveness", needs=frozenset({LIVENESS}), reads=frozenset({LIVENESS}), find=find),
     Family.LIVENESS,
     {
+        "failed-start": WalkAnomaly(
+            "a node dies whenever it is started, though its host is well", Promise.STARTS
+        ),
         "offline-partition": WalkAnomaly(
             "a partition has no leader, though a replica that may lead is there", Promise.LIVENESS
         ),

@@ -74,6 +74,10 @@ class Promise(Enum):
         "forbidden in every configuration; allowed while a node that it needs does not run, or where a fault "
         "was not undone"
     )
+    STARTS = (
+        "forbidden in every configuration; allowed where the host lacks something, a fault changed bytes of "
+        "files, or a fault was not undone for another reason than the death of a node"
+    )
     LINEARIZABLE_OBJECTS = (
         "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
         "with +linearizable-reads"

@@ -256,7 +256,7 @@ class Contract:
                 why = "a move to another log directory that a fault interrupts may leave the log in both"
                 moves = {why: self._grounds.interrupted_moves(), **self._changed_files(place)}
                 return Rule(_forbidden("no configuration allows it"), Excuses.of(moves))
-            case Promise.LIVENESS:
+            case Promise.LIVENESS | Promise.STARTS:
                 return self._lively(of, place)
             case Promise.NO_LOSS:
                 return self._loss(place)
@@ -296,8 +296,10 @@ class Contract:
         why = "every node that it needs ran, and no fault was left, so nothing was in its way"
         excuses = {
             "the cluster could not help it": self._grounds.excused_stalls(of.name, place),
-            "a fault was not undone": self._grounds.lasting_faults(),
+            "a fault was not undone": self._grounds.lasting_faults(of.breaks is Promise.STARTS),
         }
+        if of.breaks is Promise.STARTS:
+            excuses |= self._changed_files(None)
         return Rule(_forbidden(why), Excuses.of(excuses))
 
     def _reads(self, of: Anomaly, place: Place | None) -> Rule:

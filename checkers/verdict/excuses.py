@@ -30,6 +30,7 @@ from wrackline.checkers.verdict.lossy_shutdowns import (
     replicas_among,
 )
 from wrackline.checkers.verdict.wording import listed, partition_name, seconds
+from wrackline.history.model import NODE_DIED
 
 P = ParamSpec("P")
 
@@ -171,8 +172,9 @@ class Grounds:
             and move.struck_ns <= fault.struck_ns <= (move.ended_ns or NEVER)
         ]
 
-    def lasting_faults(self) -> list[Excuse]:
-        """Returns the faults that were not undone as they should be, from their undo on."""
+    def lasting_faults(self, but_deaths: bool = False) -> list[Excuse]:
+        """Returns the faults that were not undone as they should be, from their undo on. ``but_deaths``: not
+        those whose undo failed because a node died when it was started again."""
         return [
             Excuse(
                 fault.undo_ns or fault.struck_ns,
@@ -181,6 +183,7 @@ class Grounds:
             )
             for fault in self.run.faults
             if fault.asked_for and (fault.error or fault.restored is False or fault.ended_ns is None)
+            if not (but_deaths and NODE_DIED in (fault.error or ""))
         ]
 
     def excused_stalls(self, promise: str, place: Place | None) -> list[Excuse]:

@@ -122,7 +122,7 @@ class LivenessSpec(Strict):
     leader_s: LimitS | None = None
     """Every partition has a leader, as long as a replica that may lead is there."""
     rejoin_s: LimitS | None = None
-    """Every replica that is there is in the ISR."""
+    """Every node runs, and every replica that is there is in the ISR."""
     reassignment_s: LimitS | None = None
     """Every reassignment whose replicas are there has ended."""
     coordinator_s: LimitS | None = None

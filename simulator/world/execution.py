@@ -231,9 +231,7 @@ class Execution(Transport):
 
     def _report(self, node: SimNode, event: ev.LogCut | ev.DiskFailed) -> None:
         """Before any other event of the node: what the core believes of its logs is wrong."""
-        heappush(
-            self._queue, (self.now_ms, -self._numbers, self._reported, node, (event, node.incarnation))
-        )
+        heappush(self._queue, (self.now_ms, -self._numbers, self._reported, node, (event, node.incarnation)))
 
     def _reported(self, node: SimNode, what: tuple[ev.LogCut | ev.DiskFailed, int]) -> StepRecord | None:
         event, life = what

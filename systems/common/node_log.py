@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wrackline.fleets.base import Host, Result
 from wrackline.fleets.folders import folders_of
+from wrackline.history.model import NODE_DIED
 
 
 def why_it_died(result: Result, host: Host) -> tuple[str, str]:
@@ -12,7 +13,7 @@ def why_it_died(result: Result, host: Host) -> tuple[str, str]:
     said = (result.stdout + result.stderr).strip() or "(its log is empty)"
     *before, last = said.split("\n")
     tail = "".join(f"\n    | {line}" for line in [*before, last]) if before else ""
-    return f"the node died: {last}", way_out_of(said, host) + tail
+    return f"{NODE_DIED}{last}", way_out_of(said, host) + tail
 
 
 def last_line(result: Result) -> str:

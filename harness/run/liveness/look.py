@@ -19,6 +19,7 @@ from wrackline.systems.base import (
     ClusterState,
     DeployError,
     Node,
+    NodeDied,
     PartitionState,
     Place,
     Reachable,
@@ -29,6 +30,8 @@ NO_ANSWER = (ProtocolError, DeployError, FleetError)
 """What a question raises that got no answer."""
 ASK_S = 2.0
 """How long a broker may take over a question."""
+START_EVERY_S = 5.0
+"""A node that dies is not started more often."""
 
 T = TypeVar("T")
 
@@ -47,6 +50,8 @@ class Watched(Protocol):
     def is_running(self, node: Node) -> bool: ...
 
     def last_words(self, node: Node) -> str: ...
+
+    def start(self, node: Node) -> None: ...
 
 
 class NoReport(Exception):
@@ -69,6 +74,17 @@ class Subjects:
     """Counts the operations of its clients until now."""
 
 
+@dataclass(slots=True)
+class Starts:
+    """The starts of one node that all failed."""
+
+    count: int = 0
+    last_s: float = -START_EVERY_S
+    """When the last one was, by the clock."""
+    words: str = ""
+    """The error of the last one."""
+
+
 @dataclass(frozen=True)
 class Look:
     system: Watched
@@ -81,6 +97,8 @@ class Look:
     """Host -> the fault of its disk that is in force there."""
     hit: Collection[str] = ()
     """Hosts under any fault."""
+    starts: dict[int, Starts] = field(default_factory=dict)
+    """Node -> how it was started since healing."""
     clock: Callable[[], float] = time.monotonic
     """Seconds."""
 
@@ -127,6 +145,25 @@ class Look:
         for node in self.system.nodes:
             if self._is_started(node) and (why := self._absence(node)):
                 result[node.node_id] = f"{node.host.name} {why}"
+        return result
+
+    def start_again(self, node: Node) -> Starts | None:
+        """Starts a node that does not run. Returns its failed starts; None when it runs, or nobody can tell
+        on its host."""
+        try:
+            if not self._is_started(node) or self.system.is_running(node):
+                self.starts.pop(node.node_id, None)
+                return None
+            result = self.starts.setdefault(node.node_id, Starts())
+            if self.clock() - result.last_s >= START_EVERY_S:
+                result.last_s = self.clock()
+                self.system.start(node)
+                del self.starts[node.node_id]
+                return None
+        except NodeDied as died:
+            result.count, result.words = result.count + 1, str(died)
+        except (DeployError, FleetError):
+            return None
         return result
 
     def all_absent(self) -> str:

@@ -74,6 +74,23 @@ class Promise:
     """It asks brokers one by one, which not every system allows."""
 
 
+# --- nodes --------------------------------------------------------------------------------------------------
+
+
+def _failed_start(look: Look) -> Iterator[Stall]:
+    """Nodes that ran in this run, and that end by themselves whenever they are started."""
+    for node in look.system.nodes:
+        if starts := look.start_again(node):
+            what, host = starts.words, node.host.name
+            excuse = next((f"{host}: {sign}" for sign in _SCARCE if sign in what), "")
+            state = f"it died at each of {plural(starts.count, 'start')} since healing: {what}"
+            yield Stall(f"node {node.node_id} on {host}", state, node=host, excuse=excuse)
+
+
+_SCARCE = ("No space left", "Cannot allocate memory", "OutOfMemoryError", "Address already in use")
+"""What a host lacks, as nodes say it when they end."""
+
+
 # --- leaders and replicas -----------------------------------------------------------------------------------
 
 
@@ -359,6 +376,7 @@ def _name(place: Place) -> str:
 
 
 PROMISES: tuple[Promise, ...] = (
+    Promise("failed-start", "rejoin_s", When.HEALED, _failed_start),
     Promise("offline-partition", "leader_s", When.HEALED, _offline),
     Promise("under-replicated", "rejoin_s", When.HEALED, _under_replicated),
     Promise("endless-reassignment", "reassignment_s", When.HEALED, _endless_reassignment, by_broker=True),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from wrackline.harness.run.liveness.look import NO_ANSWER, Look, NoReport, Subjects, Watched
+from wrackline.harness.run.liveness.look import NO_ANSWER, Look, NoReport, Starts, Subjects, Watched
 from wrackline.harness.run.liveness.promises import PROMISES, Promise, Stall, When
 from wrackline.history import RecordingFailed
 from wrackline.history.model import CONTROL, DIED, LIVENESS, NEMESIS, Event, Type
@@ -98,10 +98,10 @@ class Liveness:
         any longer. Returns a line for each thing that does not move. ``give_up`` is asked with the seconds
         since the beginning; ``pause`` is called between two looks. Raises RecordingFailed."""
         promises = [one for one in self._promises if one.when in when]
-        began, tries = self._clock(), self._subjects.tries()
+        began, tries, starts = self._clock(), self._subjects.tries(), dict[int, Starts]()
         longest_s = 2 * max(self._bounds[one.bound] for one in promises)
         while True:
-            look = Look(self._system, self._subjects, tries, began, clock=self._clock)
+            look = Look(self._system, self._subjects, tries, began, starts=starts, clock=self._clock)
             for promise in promises:
                 self._ask(promise, look)
             elapsed_s = self._clock() - began
@@ -147,7 +147,7 @@ class Liveness:
             if faults and not in_force:
                 tries, began = self._subjects.tries(), self._clock()
             if faults or in_force:  # once more when they are over
-                look = Look(self._system, self._subjects, tries, began, faults, hit, self._clock)
+                look = Look(self._system, self._subjects, tries, began, faults, hit, clock=self._clock)
                 try:
                     for promise in promises:
                         self._ask(promise, look)

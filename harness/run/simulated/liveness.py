@@ -28,6 +28,9 @@ class _Cluster:
     def is_running(self, node: Node) -> bool:
         return self._run.world.server(node.node_id).up
 
+    def start(self, node: Node) -> None:
+        self._run.world.start(node.node_id)
+
     def last_words(self, node: Node) -> str:  # noqa: ARG002 - it writes no log
         return "it ended by itself"
 

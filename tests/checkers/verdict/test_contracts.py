@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from wrackline.checkers.verdict.contracts import (
     named,
 )
 from wrackline.checkers.verdict.lossy_shutdowns import lossy_shutdowns, worst_losses
-from wrackline.history.model import TopicInfo
+from wrackline.history.model import NODE_DIED, TopicInfo
 
 PLACE = (TOPIC, 0)
 V, A, NA = Meaning.VIOLATION, Meaning.ALLOWED, Meaning.NOT_APPLICABLE
@@ -136,6 +137,7 @@ def left_behind(host: str) -> Fault:
     return Fault("f8", "partition", (host,), "", 10, 10, 20, 30, True, restored=False, restoration="a rule")
 
 
+HEALED = ("under-replicated", "failed-start")
 INTACT_FILES = ("replica-divergence", "lost-on-replica", "corrupt")
 ONE_LOG_DIR = ("duplicate-log",)
 ALWAYS = (
@@ -169,7 +171,7 @@ def these(names: Sequence[str], of: Meaning) -> dict[str, Meaning]:
     return dict.fromkeys(names, of)
 
 
-USUAL = these((*ALWAYS, *LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *DELETIONS, "under-replicated"), V) | these(
+USUAL = these((*ALWAYS, *LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *DELETIONS, *HEALED), V) | these(
     (
         *(*IDEMPOTENCE, *READS, *MEMORY, *ISOLATION, *COMMITTED),
         *("torn-transaction", "unprocessed-input", "deposed-answer"),
@@ -216,17 +218,23 @@ TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
     "a node was down when everything should have moved": (
         with_absent_node(busy()),
         None,
-        these(("under-replicated",), A),
+        these(HEALED, A),
     ),
     "a fault was not undone": (
         with_faults(busy(), left_behind("n3")),
+        None,
+        these(HEALED, A),
+    ),
+    "a node died when a fault had ended": (
+        with_faults(busy(), replace(left_behind("n3"), error=f"n3: start: {NODE_DIED}KeyError")),
         None,
         these(("under-replicated",), A),
     ),
     "a fault changed files": (
         with_faults(busy(), damaged("n1", 10, {"broker/log-0/00.log": 1})),
         None,
-        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *INTACT_FILES, *ONE_LOG_DIR, *DELETIONS), A),
+        these((*LOSS, *OBJECTS, *OFFSETS, *CONSUMERS, *INTACT_FILES, *ONE_LOG_DIR, *DELETIONS), A)
+        | these(("failed-start",), A),
     ),
     "a node was killed while it moved a replica to another log directory": (
         with_faults(busy(), Fault("f7", "move-replica", ("n1",), "", 5, 5, 20 * 10**9, 20 * 10**9, True)),

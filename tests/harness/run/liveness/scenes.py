@@ -19,6 +19,7 @@ from kio.schema.produce.v8.request import PartitionProduceData, TopicProduceData
 from kio.schema.types import TopicName, TransactionalId
 from kio.static.primitive import Records, i16, i32
 
+from wrackline.fleets.folders import folders_of
 from wrackline.harness.extend.scenario import Cluster, History, Scenario
 from wrackline.harness.run.judge import Judged
 from wrackline.harness.specification.spec import parse
@@ -107,6 +108,38 @@ def _stop_when_healed(on: Stage, choose: Callable[[], Node]) -> None:
             fleet.remote(node.host).run(f"kill -STOP {on.cluster.system.pid(node)}")
 
     on.scenario.live.recorder.listeners.append(stop)
+
+
+# --- a node that dies ---------------------------------------------------------------------------------------
+
+
+def spoil_program(on: Stage) -> None:
+    """A follower is killed, and whatever starts it then ends at once."""
+    _spoil_program(on)
+
+
+def spoil_program_for_a_while(on: Stage) -> None:
+    """The same until everything has been healed."""
+    mend = _spoil_program(on)
+
+    def at(event: Event) -> None:
+        if event.f == "repaired":
+            mend()
+
+    on.scenario.live.recorder.listeners.append(at)
+
+
+def _spoil_program(on: Stage) -> Callable[[], None]:
+    cluster, fleet = on.cluster, on.scenario.live.parts.fleet
+    node = next(one for one in cluster.nodes if one.node_id != cluster.leader().node_id)
+    remote, program = fleet.remote(node.host), folders_of(node.host).program
+    with on.history.fault("kill", target=node.host.name):
+        remote.run(f"cp {program} {program}.whole; echo 'echo KeyError; exit 1' >{program}")
+
+    def mend() -> None:
+        remote.run(f"mv {program}.whole {program}")
+
+    return mend
 
 
 # --- a replica that is throttled ----------------------------------------------------------------------------

@@ -73,6 +73,18 @@ def test_a_silent_node_is_never_in_the_isr_again(tmp_path: Path) -> None:
     assert broken(tmp_path, scenes.stop_leader, OWN) == {"under-replicated": "violation"}
 
 
+def test_a_node_that_dies_whenever_it_is_started_breaks_a_promise(tmp_path: Path) -> None:
+    assert broken(tmp_path, scenes.spoil_program, OWN) == {
+        "failed-start": "violation",
+        "under-replicated": "allowed",
+    }
+
+
+@pytest.mark.nightly
+def test_a_node_that_starts_at_last_keeps_it(tmp_path: Path) -> None:
+    assert broken(tmp_path, scenes.spoil_program_for_a_while, OWN) == {}
+
+
 @pytest.mark.nightly
 def test_nothing_stands_still_where_nothing_is_done(tmp_path: Path) -> None:
     assert broken(tmp_path, scenes.nothing, OWN) == {}

@@ -15,13 +15,14 @@ from wrackline.checkers.checks.registry import checks
 from wrackline.checkers.verdict.anomaly import Family
 from wrackline.fleets.base import Host
 from wrackline.harness.run.liveness import promises
-from wrackline.harness.run.liveness.look import Look, NoReport, Subjects
+from wrackline.harness.run.liveness.look import START_EVERY_S, Look, NoReport, Starts, Subjects
 from wrackline.harness.run.liveness.promises import PROMISES, Stall
 from wrackline.harness.specification.sections import LivenessSpec
+from wrackline.history.model import NODE_DIED
 from wrackline.kafka_client.coordination import OpenProducer, TransactionState
 from wrackline.kafka_client.model import ClusterState, PartitionState, Reassignment
 from wrackline.kafka_client.transport import ProtocolError, Rejected, Unreadable
-from wrackline.systems.base import Node
+from wrackline.systems.base import DeployError, Node, NodeDied
 from wrackline.workloads.log.tally import Tries
 
 PLACE = ("log", 0)
@@ -37,6 +38,10 @@ class Answers:
     down: tuple[int, ...] = ()
     deaf: tuple[int, ...] = ()
     """Nodes that refuse connections."""
+    words: str = "KeyError"
+    """The last of a node that is started in vain."""
+    silent: bool = False
+    """Nobody can be started."""
     reassignments: Sequence[Reassignment] = ()
     coordinator: int | ErrorCode = 2
     group: ErrorCode | None = None
@@ -108,6 +113,12 @@ class Cluster:
     def last_words(self, _: Node) -> str:
         return "out of memory"
 
+    def start(self, node: Node) -> None:
+        if self._answers.silent:
+            raise DeployError(f"{node.host.name}: no answer")
+        if node.node_id in self._answers.down:
+            raise NodeDied(f"{node.host.name}: {NODE_DIED}{self._answers.words}")
+
     def connect(self, node: Node, *, timeout_s: float) -> Any:
         del timeout_s
         if node.node_id in (*self._answers.down, *self._answers.deaf):
@@ -173,6 +184,11 @@ PREPARED = TransactionState("x", 12, 3, "PrepareCommit", 900.0)
 HUNG = OpenProducer(12, 3, 5)
 
 BROKEN: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "failed-start",
+        {"down": (2,)},
+        "it died at each of 1 start since healing: n2: the node died: KeyError",
+    ),
     ("offline-partition", {"partition": NOBODY}, "n2 may lead, runs, and is registered"),
     ("offline-partition", {"partition": NOBODY, "brokers": (1,)}, "and is not registered"),
     ("offline-partition", {"partition": led(leader=-1, isr=(), elr=(3,))}, "n3 may lead"),
@@ -216,6 +232,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ),
 ]
 EXCUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("failed-start", {"down": (2,), "words": "No space left on device"}, "n2: No space left"),
     ("offline-partition", {"partition": NOBODY, "down": (2,)}, "n2 does not run: out of memory"),
     ("offline-partition", {"partition": NOBODY, "deaf": (2,)}, "n2 does not listen: refused"),
     ("offline-partition", {"partition": led(leader=-1, isr=())}, "nobody is left in its ISR and ELR"),
@@ -234,6 +251,7 @@ EXCUSED: list[tuple[str, dict[str, Any], str]] = [
     ("stuck-lso", {"ends": (5, 9), "producers": [HUNG], "down": (3,)}, "n3 does not run"),
 ]
 KEPT: list[tuple[str, dict[str, Any]]] = [
+    ("failed-start", {"down": (2,), "silent": True}),
     *((one.name, {}) for one in PROMISES if one.name != "refused-operation"),
     (
         "under-replicated",
@@ -361,3 +379,27 @@ def test_a_leader_may_not_stay_on_a_failed_disk_while_clients_send(
     assert stalls(name, Answers(), tries=TALLY) == []
     assert stalls(name, Answers(partition=led(leader=2)), tries=sent) == []
     assert stalls(name, Answers(partition=led(isr=(1,))), tries=sent) == []
+
+
+def test_a_node_that_dies_is_started_again_after_a_while() -> None:
+    answers, starts, now = Answers(down=(2,)), dict[int, Starts](), [0.0]
+    [promise] = [one for one in PROMISES if one.name == "failed-start"]
+
+    def ask(at_s: float) -> list[str]:
+        now[0] = at_s
+        look = Look(
+            Cluster(answers),  # type: ignore[arg-type]
+            Subjects([PLACE]),
+            TALLY,
+            0.0,
+            starts=starts,
+            clock=lambda: now[0],
+        )
+        return [one.state for one in promise.stalls(look)]
+
+    assert "each of 1 start " in ask(0)[0]
+    assert "each of 1 start " in ask(START_EVERY_S - 1)[0]
+    assert "each of 2 starts " in ask(START_EVERY_S)[0]
+    answers.down = ()
+    assert ask(START_EVERY_S + 1) == []
+    assert not starts
