@@ -13,6 +13,7 @@ UNDECIDED: Mapping[str, str] = {
     **dict.fromkeys((f"Q{number:02}" for number in range(1, 12)), _QUORUM),
 }
 PARTLY: Mapping[str, str] = {
+    "I05": "not of a leader that ends before it writes another line",
     "I11": "of registrations only: the traces do not tell which request a controller has answered",
     "I20": "not whether a broker that deletes a log has learnt of a set without itself",
 }
@@ -39,6 +40,7 @@ WRITTEN_UNDECIDED: Mapping[str, str] = {
 }
 """Which are not asked of a cluster that writes no trace."""
 WRITTEN_PARTLY: Mapping[str, str] = {
+    "I05": "not of a leader that ends before it writes another line",
     "I02": "of the ISR at the end of the run, by the checkpoints of high watermarks",
     "I03": "at the end of the run, below the checkpoints of high watermarks",
     "I10": "at the end of the run, of the checkpoints",
@@ -48,6 +50,7 @@ WRITTEN_PARTLY: Mapping[str, str] = {
     "I15": "at the end of the run, of the files",
 }
 QUORUM_PARTLY: Mapping[str, str] = {
+    "I05": "not of a leader that ends before it writes another line",
     "Q01": "of the leaders that have written down that they lead",
     "Q05": "of the batches in each controller's log",
     "Q12": "of the sets that are in the logs at the end of the run",

@@ -4,6 +4,7 @@ answer."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ NO_ANSWER = (ProtocolError, DeployError, FleetError)
 ASK_S = 2.0
 """How long a broker may take over a question."""
 START_EVERY_S = 5.0
-"""A node that dies is not started more often."""
+"""A node that dies is not started more often, and one that runs for so long has not died."""
 
 T = TypeVar("T")
 
@@ -76,13 +77,13 @@ class Subjects:
 
 @dataclass(slots=True)
 class Starts:
-    """The starts of one node that all failed."""
+    """The starts of one node that did not stay up."""
 
     count: int = 0
-    last_s: float = -START_EVERY_S
+    last_s: float = -math.inf
     """When the last one was, by the clock."""
     words: str = ""
-    """The error of the last one."""
+    """The last words of the node."""
 
 
 @dataclass(frozen=True)
@@ -148,23 +149,28 @@ class Look:
         return result
 
     def start_again(self, node: Node) -> Starts | None:
-        """Starts a node that does not run. Returns its failed starts; None when it runs, or nobody can tell
-        on its host."""
+        """Starts a node that does not run. Returns its starts as long as it has not run for a while after the
+        last one; None when it runs, and where nobody can tell on its host."""
+        starts = self.starts.get(node.node_id, Starts())
+        is_due = self.clock() - starts.last_s >= START_EVERY_S
         try:
-            if not self._is_started(node) or self.system.is_running(node):
-                self.starts.pop(node.node_id, None)
+            if not self._is_started(node):
                 return None
-            result = self.starts.setdefault(node.node_id, Starts())
-            if self.clock() - result.last_s >= START_EVERY_S:
-                result.last_s = self.clock()
-                self.system.start(node)
-                del self.starts[node.node_id]
-                return None
+            if self.system.is_running(node):
+                if is_due:
+                    self.starts.pop(node.node_id, None)
+                    return None
+            else:
+                starts.words = self.system.last_words(node)
+                if is_due:
+                    self.starts[node.node_id] = starts
+                    starts.count, starts.last_s = starts.count + 1, self.clock()
+                    self.system.start(node)
         except NodeDied as died:
-            result.count, result.words = result.count + 1, str(died)
+            starts.words = str(died)
         except (DeployError, FleetError):
             return None
-        return result
+        return starts
 
     def all_absent(self) -> str:
         """Returns why whoever needs the whole cluster cannot be served; empty when everybody is there."""

@@ -78,12 +78,12 @@ class Promise:
 
 
 def _failed_start(look: Look) -> Iterator[Stall]:
-    """Nodes that ran in this run, and that end by themselves whenever they are started."""
+    """Nodes that ran in this run, and that end by themselves soon after each start."""
     for node in look.system.nodes:
         if starts := look.start_again(node):
             what, host = starts.words, node.host.name
             excuse = next((f"{host}: {sign}" for sign in _SCARCE if sign in what), "")
-            state = f"it died at each of {plural(starts.count, 'start')} since healing: {what}"
+            state = f"it has died after {plural(starts.count, 'start')} since healing: {what}"
             yield Stall(f"node {node.node_id} on {host}", state, node=host, excuse=excuse)
 
 
