@@ -6,6 +6,7 @@ Its arguments are one line of JSON, and so is what it prints last.
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from typing import Any
@@ -72,6 +73,8 @@ def _tests(request: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     request = json.loads(sys.argv[1])
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (60 + 2 * int(request["cpu_s"]), hard))
     reach = install(request["file"], request["number"])
     try:
         made = _tests if request.get("tests") else _drills if request.get("drills") else _search

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -92,6 +93,8 @@ def outcome_of(mutation: Mutation, request: dict[str, Any]) -> Outcome:
             env={**os.environ, PURE: "1"},  # a mutation is one of the source
         )
     except subprocess.TimeoutExpired:
+        done = None
+    if done is None or done.returncode == -signal.SIGXCPU:
         return Outcome(mutation, "hang", "", request["cpu_s"], 0, reached=True)
     try:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
