@@ -173,7 +173,8 @@ class Grounds:
         ]
 
     def lasting_faults(self, but_deaths: bool = False) -> list[Excuse]:
-        """Returns the faults that were not undone as they should be, from their undo on. ``but_deaths``: not
+        """Returns the faults that were not undone as they should be, from their undo on. One that failed, and
+        of which nothing was seen to be left, is none of them. ``but_deaths``: not
         those whose undo failed because a node died when it was started again."""
         return [
             Excuse(
@@ -182,7 +183,8 @@ class Grounds:
                 f"fault {fault.id} ({fault.title}): {fault.error or fault.restoration or 'it did not end'}",
             )
             for fault in self.run.faults
-            if fault.asked_for and (fault.error or fault.restored is False or fault.ended_ns is None)
+            if fault.asked_for and fault.restored is not True
+            if fault.error or fault.restored is False or fault.ended_ns is None
             if not (but_deaths and NODE_DIED in (fault.error or ""))
         ]
 

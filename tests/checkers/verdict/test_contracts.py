@@ -225,6 +225,11 @@ TABLE: dict[str, tuple[Run, str | None, dict[str, Meaning]]] = {
         None,
         these(HEALED, A),
     ),
+    "a fault was never in force": (
+        with_faults(busy(), replace(left_behind("n3"), error="n3 does not run", restored=True)),
+        None,
+        {},
+    ),
     "a node died when a fault had ended": (
         with_faults(busy(), replace(left_behind("n3"), error=f"n3: start: {NODE_DIED}KeyError")),
         None,
