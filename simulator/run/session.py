@@ -32,6 +32,7 @@ from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
 from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
+from wrackline.simulator.invariants.quorum.copies import Copies
 from wrackline.simulator.invariants.quorum.quorum import Quorum
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
@@ -147,7 +148,7 @@ class Run:
         watchers, brokers, controllers = tuple(self._watchers), self.world.brokers, self.world.controllers
         of_all = tuple(each for each in watchers if each.every_step)
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
-        of_servers = tuple(each for each in watchers if isinstance(each, Exchanges))
+        of_servers = tuple(each for each in watchers if isinstance(each, (Exchanges, Copies)))
         of_controllers = tuple(each for each in watchers if isinstance(each, Office))
         of_voters = tuple(each for each in watchers if isinstance(each, Quorum))
         of_some = of_all + of_leaders + of_servers + of_controllers + of_voters
@@ -196,9 +197,7 @@ class Run:
         self._watchers = [Stalls(watched, setup.profile, setup.upgrade_to)]
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
             self._watchers.append(Flaps(watched))
-            self._watchers.append(Office(watched))
-            if len(self.world.controllers) > 1:
-                self._watchers.append(Quorum(watched))
+            self._watchers += [Office(watched), Quorum(watched), Copies(watched)]
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
         if setup.keeps_promise():

@@ -134,7 +134,7 @@ _QUESTIONS = (
 
 
 class Quorum(Watcher):
-    """Looks at the steps of controllers, where there are several."""
+    """Looks at the steps of controllers."""
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
@@ -149,7 +149,9 @@ class Quorum(Watcher):
             return
         if isinstance(event, Boot):
             stored = event.quorum_state or QuorumState(NO_EPOCH)
-            before = Voter(server.incarnation, RaftRole.UNATTACHED, stored, core.log.leo, 0)
+            leadership = core.raft.leadership  # of a quorum of one
+            end = core.log.leo if leadership is None else leadership.epoch_start
+            before = Voter(server.incarnation, RaftRole.UNATTACHED, stored, end, 0)
             before.stored = event.quorum_state
         if before is None or before.life != server.incarnation:
             return
@@ -398,6 +400,8 @@ class Quorum(Watcher):
 
     def _look_at_start(self, look: VoterStep, boot: Boot) -> None:
         raft, stored = look.raft, boot.quorum_state
+        if not look.others:
+            return
         role = RaftRole.UNATTACHED
         if stored is not None and stored.epoch >= raft.log.latest_epoch and stored.leader_id != NO_LEADER:
             role = RaftRole.RESIGNED if stored.leader_id == look.me else RaftRole.FOLLOWER
@@ -451,7 +455,7 @@ class Quorum(Watcher):
         if look.server.inbox:
             return
         leads = role is RaftRole.LEADER
-        if (CLOCK in timers) is leads or (PULSE in timers) is not leads:
+        if (CLOCK in timers) is leads or (PULSE in timers) is not (leads and bool(look.others)):
             self._wrong(look, f"has these times set: {sorted(timers)}")
         if RETRY in timers and role is not RaftRole.FOLLOWER:
             self._wrong(look, "is about to ask a leader again, and follows none")
@@ -482,8 +486,7 @@ class Quorum(Watcher):
             elif isinstance(event.request, FetchSnapshotRequest):
                 here = event.request.current_leader_epoch in (NO_EPOCH, raft.epoch)
                 if here and is_voters(event.request, look.others):
-                    term.fetched_ms[event.request.replica_id] = look.now_ms
-                    term.acknowledged.add(event.request.replica_id)
+                    self._heard(look, term, event.request.replica_id)
         elif isinstance(event, RequestCancelled):
             term.polls.pop(event.request_id, None)
             if f"{FETCH_TIMERS}{event.request_id}" in look.server.timers:
@@ -533,20 +536,25 @@ class Quorum(Watcher):
                 self._wrong(look, f"lets {request} wait for {wait_ms} ms")
         if not votes or part.current_leader_epoch != raft.epoch:
             return
-        term.fetched_ms[request.replica_id] = look.now_ms
+        self._heard(look, term, request.replica_id)
         term.fetched.add(request.replica_id)
-        term.acknowledged.add(request.replica_id)
         progress = raft.leadership.voters[request.replica_id]
-        if not progress.knows or progress.last_fetch_ms != look.now_ms:
-            self._wrong(
-                look, f"takes {progress} for that of voter {request.replica_id}, which has just asked"
-            )
         result = response.partitions[0] if isinstance(response, FetchResponse) else None
         same_log = result is None or (
             result.error is NO_ERROR and result.diverging is None and result.snapshot is None
         )
         if same_log and progress.end != part.fetch_offset:
             self._wrong(look, f"takes {progress} for that of voter {request.replica_id}, which asks {part}")
+
+    def _heard(self, look: VoterStep, term: Term, voter: NodeId) -> None:
+        """A voter has asked for records, or for a piece of a snapshot: it is there."""
+        term.fetched_ms[voter] = look.now_ms
+        term.acknowledged.add(voter)
+        leadership = look.raft.leadership
+        assert leadership is not None
+        progress = leadership.voters[voter]
+        if not progress.knows or progress.last_fetch_ms != look.now_ms:
+            self._wrong(look, f"takes {progress} for that of voter {voter}, which has just asked")
 
     def _look_at_fetches(self, look: VoterStep) -> None:
         raft = look.raft
