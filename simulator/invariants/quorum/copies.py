@@ -1,7 +1,7 @@
 """The copy of the metadata log that each server has, and its snapshots, looked at where they change.
 
 ``snapshot``  a snapshot is made when so many records or bytes are committed since the last one, and no
-              earlier; when it is written the log begins at the one before it, and what is older is gone. A
+              earlier; when the disk has it the log begins at the one before it, and what is older is gone. A
               broker asks its controller for what comes after its copy.
 """
 
@@ -40,11 +40,11 @@ class Copies(Watcher):
 
     def __call__(self, world: World, step: StepRecord) -> None:
         node, event = step.node, step.event
-        written = isinstance(event, SnapshotWritten)
+        stored = isinstance(event, SnapshotWritten)
         controller = world.controllers.get(node)
         if controller is None:
             answered = isinstance(event, ResponseReceived) and event.source in world.controllers
-            if node not in world.brokers or not (answered or written):
+            if node not in world.brokers or not (answered or stored):
                 return
         disk = world.server(node).disk
         log = disk.logs.get(METADATA)
@@ -59,7 +59,7 @@ class Copies(Watcher):
             return
         grown = end > self._ends.get(node, end)
         self._ends[node] = end
-        if written:
+        if stored:
             self._look_at_start(step, disk, end)
         elif grown:
             settings = (
@@ -77,9 +77,9 @@ class Copies(Watcher):
             if isinstance(request, FetchRequest) and len(request.partitions) == 1:
                 [part] = request.partitions
                 log, epoch = disk.logs[METADATA], last_epoch(disk)
-                said = part.fetch_offset, part.log_start, request.replica_id
-                wanted = log.leo, log.start, step.node
-                if said != wanted or (epoch is not None and part.last_fetched_epoch != epoch):
+                values = part.fetch_offset, part.log_start, request.replica_id
+                expected = log.leo, log.start, step.node
+                if values != expected or (epoch is not None and part.last_fetched_epoch != epoch):
                     text = f"broker {step.node} asks {request}, its log goes from {log.start} to {log.leo}"
                     self.find(step, "snapshot", f"{text} in epoch {epoch}")
 
@@ -103,16 +103,16 @@ class Copies(Watcher):
             self.find(step, "snapshot", text)
 
     def _look_at_start(self, step: StepRecord, disk: Disk, end: int) -> None:
-        log, written = disk.logs[METADATA], sorted(disk.snapshots)
+        log, stored = disk.logs[METADATA], sorted(disk.snapshots)
         gone = [one.id for one in step.effects if type(one) is DeleteSnapshot]
         reset = any(type(effect) is ResetLog and effect.tp == METADATA for effect in step.effects)
         start = log.start
         if reset:
-            wanted = step.event.id.end_offset  # type: ignore[union-attr]
+            expected = step.event.id.end_offset  # type: ignore[union-attr]
         else:
-            wanted = min(written[-2].end_offset, end) if len(written) > 1 else start
-        old = [one for one in written[:-1] if one.end_offset < start]
+            expected = min(stored[-2].end_offset, end) if len(stored) > 1 else start
+        old = [one for one in stored[:-1] if one.end_offset < start]
         early = [one for one in gone if one.end_offset >= start and one != step.event.id]  # type: ignore[union-attr]
-        if start != wanted or old or early:
-            text = f"node {step.node} has {written} and a log from {start} on, and has deleted {gone}"
+        if start != expected or old or early:
+            text = f"node {step.node} has {stored} and a log from {start} on, and has deleted {gone}"
             self.find(step, "snapshot", text)

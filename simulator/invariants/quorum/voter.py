@@ -69,7 +69,7 @@ class Voter:
     high_watermark: int
     turn: int = 0
     """Goes up with each change of role."""
-    heard: bool = False
+    answers: bool = False
     """As a follower: its leader has answered a fetch in this turn, and is not given up."""
     misses: int = 0
     questions: dict[int, Question] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def grants(request: VoteRequest, voter: Voter, end: tuple[int, int]) -> bool:
     if request.pre_vote:
         if later:
             return True
-        follows = voter.role is RaftRole.FOLLOWER and voter.heard
+        follows = voter.role is RaftRole.FOLLOWER and voter.answers
         return voter.role is not RaftRole.LEADER and not follows
     if later or state.voted_for == state.leader_id == NO_LEADER:
         return True
