@@ -32,6 +32,8 @@ from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
 from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
+from wrackline.simulator.invariants.quorum.copies import Copies
+from wrackline.simulator.invariants.quorum.quorum import Quorum
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -146,9 +148,10 @@ class Run:
         watchers, brokers, controllers = tuple(self._watchers), self.world.brokers, self.world.controllers
         of_all = tuple(each for each in watchers if each.every_step)
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
-        of_servers = tuple(each for each in watchers if isinstance(each, Exchanges))
+        of_servers = tuple(each for each in watchers if isinstance(each, (Exchanges, Copies)))
         of_controllers = tuple(each for each in watchers if isinstance(each, Office))
-        of_some = of_all + of_leaders + of_servers + of_controllers
+        of_voters = tuple(each for each in watchers if isinstance(each, Quorum))
+        of_some = of_all + of_leaders + of_servers + of_controllers + of_voters
         of_others = tuple(each for each in watchers if each not in of_some)
 
         def observe(world: World, step: StepRecord) -> None:
@@ -176,6 +179,11 @@ class Run:
                     office(world, step)
                     if office.found:
                         self._noticed = True
+            if of_voters and step.node in controllers:
+                for quorum in of_voters:
+                    quorum(world, step)
+                    if quorum.found:
+                        self._noticed = True
             for watcher in of_all:
                 if world.now_ms >= watcher.next_ms:
                     watcher(world, step)
@@ -189,7 +197,7 @@ class Run:
         self._watchers = [Stalls(watched, setup.profile, setup.upgrade_to)]
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
             self._watchers.append(Flaps(watched))
-            self._watchers.append(Office(watched))
+            self._watchers += [Office(watched), Quorum(watched), Copies(watched)]
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
         if setup.keeps_promise():
