@@ -32,6 +32,7 @@ from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
 from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
+from wrackline.simulator.invariants.upkeep import Timers, Upkeep
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -146,7 +147,7 @@ class Run:
         watchers, brokers, controllers = tuple(self._watchers), self.world.brokers, self.world.controllers
         of_all = tuple(each for each in watchers if each.every_step)
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
-        of_servers = tuple(each for each in watchers if isinstance(each, Exchanges))
+        of_servers = tuple(each for each in watchers if isinstance(each, (Exchanges, Upkeep)))
         of_controllers = tuple(each for each in watchers if isinstance(each, Office))
         of_some = of_all + of_leaders + of_servers + of_controllers
         of_others = tuple(each for each in watchers if each not in of_some)
@@ -157,9 +158,9 @@ class Run:
             if checker.violations:
                 self._noticed = True
             if step.effects:
-                for exchanges in of_servers:
-                    exchanges(world, step)
-                    if exchanges.found:
+                for servers in of_servers:
+                    servers(world, step)
+                    if servers.found:
                         self._noticed = True
             if step.effects and step.node in brokers:
                 if led := of_leaders[0].led(world, step):
@@ -189,7 +190,7 @@ class Run:
         self._watchers = [Stalls(watched, setup.profile, setup.upgrade_to)]
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
             self._watchers.append(Flaps(watched))
-            self._watchers.append(Office(watched))
+            self._watchers += [Office(watched), Upkeep(watched), Timers(watched)]
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
         if setup.keeps_promise():
