@@ -6,7 +6,7 @@ in one place what it asks and what it does with the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from wrackline.broker.model.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
@@ -86,6 +86,11 @@ class Continuations:
     def waits_for(self, key: str) -> bool:
         """A timer of this key has been set."""
         return key in self._timers
+
+    @property
+    def timers(self) -> Set[str]:
+        """Keys of the timers that have been set."""
+        return self._timers.keys()
 
     def cancel_timers(self) -> None:
         for key in list(self._timers):

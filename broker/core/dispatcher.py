@@ -10,7 +10,7 @@ what follows from it. A core extends it with its own events and requests.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, ClassVar, Final, Protocol
 
 from kio.schema.errors import ErrorCode
@@ -28,6 +28,7 @@ from wrackline.broker.core.requests.describe import DescribeRequest, describe
 from wrackline.broker.core.requests.fetch import FetchHandler
 from wrackline.broker.core.requests.offsets import OffsetsHandler
 from wrackline.broker.core.requests.produce import ProduceHandler
+from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.effects import Effect, Exit
 from wrackline.broker.model.events import (
     Boot,
@@ -118,6 +119,14 @@ class Dispatcher(ABC):
     @property
     def acting(self) -> Dispatcher:
         return self
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self._ctx.config
+
+    @property
+    def timers(self) -> Set[str]:
+        return self._ctx.timers
 
     @property
     def image(self) -> ClusterImage:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from random import Random
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.core.controller.decisions.draft import Draft
+from wrackline.broker.core.controller.decisions.features import write_first_level
 from wrackline.broker.model.messages.admin import (
     BROKER,
     TOPIC,
@@ -29,8 +34,16 @@ from wrackline.broker.model.messages.admin import (
     UpgradeType,
 )
 from wrackline.broker.model.messages.metadata import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
-from wrackline.broker.model.metadata.features import METADATA_VERSION, NAMES
+from wrackline.broker.model.metadata.features import METADATA_VERSION, NAMES, Levels
+from wrackline.broker.model.metadata.image import ClusterImage
+from wrackline.broker.model.metadata.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
+from wrackline.broker.rules.placement.growth import plan_growth
 from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
 
 _TOPIC, _TWIN = "admin.istration", "admin_istration"
@@ -53,6 +66,8 @@ _BOUNDS = (
 """Setting of a topic, a value that is refused, and the nearest that is not."""
 Move = tuple[tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]]
 """(replicas, adding, removing) of a partition."""
+_PLANS = 12
+"""For new brokers, beside the one of the cluster."""
 _LOOKS = 6
 """A controller that was not heard reports its levels again after a while."""
 ADMINISTRATION: list[Drill] = []
@@ -124,6 +139,7 @@ def growth_of_a_topic(ground: Ground) -> None:
         ):
             ground.expect(f"the answer to another topic {name}", _create(ground, NewTopic(name, 1, 1)), error)
         _grow(ground, list(placement.values()), brokers)
+    _plan_growth(ground)
 
 
 def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId]) -> None:
@@ -163,6 +179,88 @@ def _grow(ground: Ground, before: list[tuple[NodeId, ...]], brokers: list[NodeId
             "the first replicas of the new ones", sorted(replicas[0] for replicas in added), brokers
         )
     ground.expect("the sizes of the new ones", {len(set(replicas)) for replicas in added}, {2})
+
+
+def _plan_growth(ground: Ground) -> None:
+    """Plans for new brokers of this cluster and of drawn ones keep their promises (docs/protocol.md 2.16)."""
+    draw = Random(f"{ground.session.setup.seed}/growth/{ground.world.steps}")
+    now = {partition.tp: partition.replicas for partition in ground.partitions}
+    _expect_plan(ground, now, [_STRANGER], [], {})
+    for _ in range(_PLANS):
+        old = list(range(1, draw.randint(2, 6)))
+        new = [len(old) + at for at in range(1, draw.randint(2, 4))]
+        holders = [*old[: draw.randint(1, len(old))], *new[: draw.choice((0, 0, 1))]]
+        factor = draw.randint(1, min(3, len(holders)))
+        assignments = {
+            TopicPartition(_TOPIC, number): tuple(draw.sample(holders, factor))
+            for number in range(draw.choice((1, 4, 9, 20)))
+        }
+        names = draw.choice(((None,), ("a", "b"), ("a", "b", "c"), ("a", "b", None)))
+        racks = {node: draw.choice(names) for node in (*old, *new)}
+        _expect_plan(ground, assignments, new, draw.choice((old, [])), racks)
+
+
+def _expect_plan(
+    ground: Ground,
+    before: Mapping[TopicPartition, tuple[NodeId, ...]],
+    new: Sequence[NodeId],
+    old: Sequence[NodeId],
+    racks: Mapping[NodeId, str | None],
+) -> None:
+    """Replicas go from old brokers to new ones, no more than it takes, until no move narrows a gap; new ones
+    lead their share of what has moved."""
+    moves = plan_growth(before, new, old, racks)
+    after = {**before, **{move.tp: move.after for move in moves}}
+    case = f"the plan {moves} for {new} beside {old} in {dict(racks)}, of {dict(before)}"
+    existing = sorted({*old, *(node for replicas in before.values() for node in replicas)} - set(new))
+    load = Counter(node for replicas in after.values() for node in replicas)
+    leading = Counter(replicas[0] for replicas in after.values())
+    share = len(before) // len({*existing, *new})
+
+    def spread(replicas: Iterable[NodeId]) -> int:
+        return len({racks.get(node) for node in replicas})
+
+    def narrows(replicas: tuple[NodeId, ...], source: NodeId, target: NodeId) -> bool:
+        if load[source] - load[target] < 2 or source not in replicas or target in replicas:
+            return False
+        moved = [target if node == source else node for node in replicas]
+        return racks.get(target) is None or spread(moved) >= spread(replicas)
+
+    wrong = []
+    for move in moves:
+        gone, come = set(move.before) - set(move.after), set(move.after) - set(move.before)
+        right = move.before == before[move.tp] and len(set(move.after)) == len(move.after) == len(move.before)
+        if not right or not come or not come <= set(new) or not gone <= set(existing):
+            wrong.append(f"a move of {move.tp} to {move.after}")
+        if move.copied != len(come):
+            wrong.append(f"{move.copied} copies of {move.tp}")
+        if spread(move.after) < spread(move.before) and all(racks.get(node) is not None for node in come):
+            wrong.append(f"fewer racks of {move.tp}")
+        first, former = move.after[0], move.before[0]
+        if first not in {*new, former} and former not in new:
+            wrong.append(f"an old broker that leads {move.tp} now")
+        if first in existing and leading[first] > share and any(leading[one] < share for one in come):
+            wrong.append(f"too few led by new brokers, of {move.tp}")
+        if len(come) > 1 or any(racks.values()):
+            continue
+        (source,), (target,) = gone, come
+        if load[target] > load[source]:
+            wrong.append(f"more on new brokers than it takes, by {move.tp}")
+        others = [replicas for tp, replicas in before.items() if after[tp] == replicas]
+        if source == former and any(source in rest[1:] and target not in rest for rest in others):
+            wrong.append(f"a leader that moves, of {move.tp}")
+        if first == target and former != source:  # it leads by another order alone
+            rivals = [one.after[0] for one in moves if target in one.after and one.after[0] in existing]
+            if len(new) == 1 and any(leading[one] > leading[former] + 1 for one in rivals):
+                wrong.append(f"a broker that leads less than others, and gives {move.tp}")
+            if leading[former] < share or leading[first] > share:
+                wrong.append(f"more led than it takes, by {move.tp}")
+    pairs = [(source, target) for source in existing for target in new]
+    if any(narrows(replicas, *pair) for replicas in after.values() for pair in pairs):
+        wrong.append("a gap that is left")
+    if plan_growth(after, new, old, racks):
+        wrong.append("more to move when it is done")
+    ground.expect(case, wrong, [])
 
 
 def _is_placed(ground: Ground, tp: TopicPartition, replicas: tuple[NodeId, ...]) -> bool:
@@ -316,6 +414,7 @@ def refused_features(ground: Ground) -> None:
     if level is None:
         return
     supported_levels(ground)
+    _expect_levels(ground)
     repetition = UpdateFeaturesRequest((FeatureUpdate(METADATA_VERSION, level),), ANSWER_MS)
     answer = ground.ask(ground.any_broker(), repetition)
     ground.expect("the answer to the level that there is", answer.error, ErrorCode.none)
@@ -330,6 +429,30 @@ def refused_features(ground: Ground) -> None:
         if answer.error is ErrorCode.none:
             ground.fail(f"{update} was accepted; the level is {level}")
         ground.expect(f"the level after {update}", ground.world.image.level, level)
+
+
+def _expect_levels(ground: Ground) -> None:
+    """A new cluster begins with the highest level that its controller supports, a log that has something in
+    it and no level stays without; who does not support a level does not go on with it."""
+    active = ground.world.active_controller()
+    assert active is not None
+    assert active.core is not None
+    core, stranger = active.core, UUID(int=_STRANGER)
+    setting = ConfigRecord("topic", _TOPIC, "retention.ms", "1")
+    broker = RegisterBrokerRecord(_STRANGER, stranger, 0, "stranger", 9092)
+    for record in (None, broker, TopicRecord(_TOPIC, stranger), setting):
+        draft = Draft(ClusterImage(), core.config, core.rules, stranger, 0)
+        if record is not None:
+            draft.add(record)
+        before = len(draft.records)
+        write_first_level(draft)
+        right = [] if before else [FeatureLevelRecord(METADATA_VERSION, core.rules.levels.highest)]
+        ground.expect(f"the level of a log that begins with {record}", draft.records[before:], right)
+    rules, supported = core.rules.features, Levels(5, 7)
+    for level in (None, 4, 5, 7, 8):
+        fits = level is None or 5 <= level <= 7
+        ground.expect(f"a start at level {level}", not rules.unknown_level(level, supported), fits)
+        ground.expect(f"a registration at level {level}", rules.may_register(level, supported), fits)
 
 
 def supported_levels(ground: Ground) -> None:

@@ -492,10 +492,23 @@ def partition_without_a_leader(ground: Ground) -> None:
                 )
                 isr, elr = ((), (NODE,)) if _has_elr(ground) else ((NODE,), ())
                 ground.expect("what is left", _state(ground), (NO_LEADER, isr, elr, (), epoch + 1, 0))
+                _refuse_lower_level(ground)
                 ground.name = f"partition without a leader: {way.__name__.strip('_').replace('_', ' ')}"
                 way(ground, guest, other)
             if guest.image is not None and guest.image.fenced:
                 guest.join(former=guest.epoch)
+
+
+def _refuse_lower_level(ground: Ground) -> None:
+    """A level that has no place for the ELR would forget it: it is refused."""
+    level = ground.world.image.level
+    if level != WITH_ELR:
+        return
+    for kind in UpgradeType:
+        update = FeatureUpdate(METADATA_VERSION, WITHOUT_ELR, kind)
+        answer = ground.ask(ground.any_broker(), UpdateFeaturesRequest((update,), ANSWER_MS))
+        ground.expect(f"the answer to {update}", answer.error, ErrorCode.invalid_update_version)
+    ground.expect("the level", ground.world.image.level, level)
 
 
 Way = Callable[[Ground, Guest, NodeId], None]
@@ -716,18 +729,6 @@ def _another_min_isr(ground: Ground, guest: Guest, other: NodeId) -> None:  # no
     ground.expect("what is there then", _state(ground), (NODE, (NODE,), (), (), epoch + 1, 1))
 
 
-def _lower_level(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
-    """A level that has no place for the ELR would forget it: it is refused."""
-    level = ground.world.image.level
-    if level != WITH_ELR:
-        return
-    for kind in UpgradeType:
-        update = FeatureUpdate(METADATA_VERSION, WITHOUT_ELR, kind)
-        answer = ground.ask(ground.any_broker(), UpdateFeaturesRequest((update,), ANSWER_MS))
-        ground.expect(f"the answer to {update}", answer.error, ErrorCode.invalid_update_version)
-    ground.expect("the level", ground.world.image.level, level)
-
-
 _WAYS: tuple[Way, ...] = (
     _balanced_recovery,
     _its_return,
@@ -740,6 +741,6 @@ _WAYS: tuple[Way, ...] = (
     _named_leader,
     _unregistration,
     _another_min_isr,
-    _lower_level,
+    _comparison_of_all,
 )
 _WAYS_WITHOUT_ELR: tuple[Way, ...] = (_its_return, _election_by_setting, _unclean_election, _no_named_leader)

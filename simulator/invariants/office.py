@@ -3,13 +3,18 @@
 ``commit``       an answer leaves when everything decided before it is committed (K02)
 ``session``      while a broker is unfenced, a time is set at which its silence is noticed (K06)
 ``speculation``  when nothing is under way, what the controller decides upon is what is committed
+``takeover``     who becomes active gives each broker half a session to find it, and a whole one at most
+``resignation``  who is active no longer has refused whoever waits, and waits for nothing himself
 ``leaderless``   no partition waits for a leader while a live broker may lead it (K35)
 """
 
 from __future__ import annotations
 
 from wrackline.broker.core.controller.controller import SESSIONS, Controller
-from wrackline.broker.model.effects import Reply
+from wrackline.broker.core.controller.forced_elections import FORCED
+from wrackline.broker.core.controller.periodic import PERIODIC
+from wrackline.broker.core.controller.unclean_recovery import RECOVERY
+from wrackline.broker.model.effects import Reply, SetTimer
 from wrackline.broker.model.events import RequestReceived
 from wrackline.broker.model.messages.admin import DescribeQuorumRequest, ElectionType, ElectLeadersRequest
 from wrackline.broker.model.messages.controller import ControllerRegistrationRequest
@@ -19,6 +24,7 @@ from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.simulator.invariants.watchers import Watcher
+from wrackline.simulator.world.nodes import SimController
 from wrackline.simulator.world.world import StepRecord, World
 
 _RESTS_ON_NOTHING = (
@@ -32,6 +38,10 @@ _RESTS_ON_NOTHING = (
 )
 """Answers to these speak of the quorum, not of what the controller decides."""
 
+_OF_OFFICE = frozenset({SESSIONS, RECOVERY, FORCED, *PERIODIC})
+"""Timers of an active controller."""
+_HAIR_MS = 1e-3
+
 
 class Office(Watcher):
     """Looks at the steps of controllers that have effects."""
@@ -42,12 +52,26 @@ class Office(Watcher):
         """Request id -> end of the metadata log when all that its answer rests on was decided."""
         self._applied: dict[NodeId, int] = {}
         """What was committed when the controller's images were last compared."""
+        self._waits: dict[NodeId, set[int]] = {}
+        """Active controller -> requests that are not answered yet."""
+        self._active: dict[NodeId, Controller] = {}
+        """Controllers that were active after their last step, in this life."""
 
     def __call__(self, world: World, step: StepRecord) -> None:
         server = world.controllers[step.node]
         core = server.core
-        if step.cut or not isinstance(core, Controller) or not core.is_active:
+        if step.cut or not isinstance(core, Controller):
             return
+        was_active = self._active.get(step.node) is core
+        if not core.is_active:
+            if was_active:
+                del self._active[step.node]
+                self._look_at_resignation(step, server)
+            return
+        if not was_active:
+            self._active[step.node] = core
+            self._waits[step.node] = set()
+            self._look_at_takeover(step, server, core)
         self._look_at_answers(step, core)
         image = core.committed
         if image.zk_migration:  # who was ZooKeeper's member has no session yet
@@ -66,13 +90,33 @@ class Office(Watcher):
                     text = f"an operator's election of {topic_id}-{number} is over, and not forgotten"
                     self.find(step, "speculation", text)
 
+    def _look_at_takeover(self, step: StepRecord, server: SimController, core: Controller) -> None:
+        session_ms, now_ms = core.config.session_timeout_ms, server.local_ms(step.at_ms)
+        for effect in step.effects:
+            if type(effect) is SetTimer and effect.key == SESSIONS:
+                after_ms = effect.at_ms - now_ms
+                if not session_ms / 2 - _HAIR_MS <= after_ms <= session_ms + _HAIR_MS:
+                    took = f"is active, and takes brokers for silent in {after_ms} ms"
+                    self.find(step, "takeover", f"controller {step.node} {took}, of {session_ms}")
+
+    def _look_at_resignation(self, step: StepRecord, server: SimController) -> None:
+        for effect in step.effects:
+            if type(effect) is Reply and isinstance(effect.response, Refused):
+                self._waits[step.node].discard(effect.request_id)
+        if waits := self._waits.pop(step.node):
+            self.find(step, "resignation", f"controller {step.node} does not answer {len(waits)} who wait")
+        if timers := server.timers.keys() & _OF_OFFICE:
+            self.find(step, "resignation", f"controller {step.node} still waits for {sorted(timers)}")
+
     def _look_at_answers(self, step: StepRecord, core: Controller) -> None:
         event = step.event
         if isinstance(event, RequestReceived) and _decides(event.request):
             self._ends[event.request_id] = core.log.leo
+            self._waits[step.node].add(event.request_id)
         for effect in step.effects:
             if type(effect) is Reply and effect.request_id in self._ends:
                 end = self._ends.pop(effect.request_id)
+                self._waits[step.node].discard(effect.request_id)
                 if end > core.log.high_watermark and not isinstance(effect.response, Refused):
                     committed = f"{core.log.high_watermark} of {end} records are committed"
                     text = f"controller {step.node} answers {effect.response}, and {committed}"

@@ -34,6 +34,7 @@ from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
 from wrackline.simulator.invariants.quorum.copies import Copies
 from wrackline.simulator.invariants.quorum.quorum import Quorum
+from wrackline.simulator.invariants.upkeep import Timers, Upkeep
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -148,7 +149,7 @@ class Run:
         watchers, brokers, controllers = tuple(self._watchers), self.world.brokers, self.world.controllers
         of_all = tuple(each for each in watchers if each.every_step)
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
-        of_servers = tuple(each for each in watchers if isinstance(each, (Exchanges, Copies)))
+        of_servers = tuple(each for each in watchers if isinstance(each, (Exchanges, Copies, Upkeep)))
         of_controllers = tuple(each for each in watchers if isinstance(each, Office))
         of_voters = tuple(each for each in watchers if isinstance(each, Quorum))
         of_some = of_all + of_leaders + of_servers + of_controllers + of_voters
@@ -160,9 +161,9 @@ class Run:
             if checker.violations:
                 self._noticed = True
             if step.effects:
-                for exchanges in of_servers:
-                    exchanges(world, step)
-                    if exchanges.found:
+                for servers in of_servers:
+                    servers(world, step)
+                    if servers.found:
                         self._noticed = True
             if step.effects and step.node in brokers:
                 if led := of_leaders[0].led(world, step):
@@ -198,6 +199,7 @@ class Run:
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
             self._watchers.append(Flaps(watched))
             self._watchers += [Office(watched), Quorum(watched), Copies(watched)]
+            self._watchers += [Upkeep(watched), Timers(watched)]
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
         if setup.keeps_promise():
