@@ -11,6 +11,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from wrackline.broker.model.events import ResponseReceived
 from wrackline.broker.model.messages.admin import ElectionType, ElectLeadersRequest
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy, TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
@@ -32,6 +33,7 @@ from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
 from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
+from wrackline.simulator.invariants.service import Service, Upkeep
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -148,7 +150,8 @@ class Run:
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
         of_servers = tuple(each for each in watchers if isinstance(each, Exchanges))
         of_controllers = tuple(each for each in watchers if isinstance(each, Office))
-        of_some = of_all + of_leaders + of_servers + of_controllers
+        of_brokers = tuple(each for each in watchers if isinstance(each, Service))
+        of_some = of_all + of_leaders + of_servers + of_controllers + of_brokers
         of_others = tuple(each for each in watchers if each not in of_some)
 
         def observe(world: World, step: StepRecord) -> None:
@@ -171,6 +174,11 @@ class Run:
                     watcher(world, step)
                     if watcher.found:
                         self._noticed = True
+            if step.node in brokers and (step.effects or type(step.event) is ResponseReceived):
+                for service in of_brokers:
+                    service(world, step)
+                    if service.found:
+                        self._noticed = True
             if step.effects and step.node in controllers:
                 for office in of_controllers:
                     office(world, step)
@@ -191,7 +199,13 @@ class Run:
             self._watchers.append(Flaps(watched))
             self._watchers.append(Office(watched))
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
-            self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
+            self._watchers += [
+                Deaf(watched),
+                Exchanges(watched),
+                Idle(watched),
+                Service(watched),
+                Upkeep(watched),
+            ]
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
 
