@@ -513,8 +513,9 @@ def _part(ground: Ground, guest: _Leader, poll: int) -> int:
     ):
         poll, began_ms = guest.fetched("what was right", 3, 0), ground.world.now_ms
         guest.reply(poll, error=error, high_watermark=-1, log_start=-1)
-        if least_ms > _QUESTION_MS:
-            ground.rest(least_ms - (ground.world.now_ms - began_ms) - 1)
+        rest_ms = least_ms - (ground.world.now_ms - began_ms) - 1
+        if least_ms > _QUESTION_MS and rest_ms > 0:  # else the answer was long on its way
+            ground.rest(rest_ms)
             guest.is_silent(error.name)
         guest.has(error.name, 3, 3, 1)
     poll = guest.fetched("a refusal", 3, 0, pause_ms + _SOON_MS)
@@ -528,9 +529,10 @@ def _part(ground: Ground, guest: _Leader, poll: int) -> int:
 
 
 def _restart(ground: Ground, guest: _Leader, poll: int) -> int:
-    """Out of range: it looks for itself where the leader's log begins and ends, before it drops anything."""
+    """Out of range: it looks for itself where the leader's log begins and ends, before it drops anything. A
+    log that begins inside of a batch is had from that batch on."""
     pause_ms, topic_id = ground.broker["replica_fetch_backoff_ms"], _image(ground).topic_id
-    for start, end, at in ((0, 8, 3), (20, 25, 20)):
+    for start, end, at in ((0, 8, 3), (10, 15, 10), (20, 25, 20)):
         out = FetchResult(
             _TP, ErrorCode.offset_out_of_range, high_watermark=5, log_start=0, topic_id=topic_id
         )
@@ -545,8 +547,14 @@ def _restart(ground: Ground, guest: _Leader, poll: int) -> int:
             ground.expect("what it asks out of range", named, right)
             guest.answer(request_id, ListOffsetsResponse((ListOffsetsResult(_TP, offset=offset),)))
         last = 0 if at == 3 else -1
-        guest.has(f"the range from {start} to {end}", at, at, 1 if at == 3 else 20)
+        guest.has(f"the range from {start} to {end}", at, at, 1 if at == 3 else at)
         poll = guest.fetched(f"the range from {start} to {end}", at, last, pause_ms + _SOON_MS)
+        if at < 20:
+            begun = stamp(encode(ground.values(4), int(ground.world.now_ms)), at - 1, 0)
+            guest.reply(poll, begun, high_watermark=at + 1, log_start=at if at == 10 else 1)
+            end = at + 3 if at == 10 else at - 1  # what it has of the batch goes first
+            guest.has("a batch that begins before its end", end, min(end, at + 1), at if at == 10 else 1)
+            poll = guest.fetched("a batch that begins before its end", end, 0)
     guest.reply(poll, guest.batch(20), high_watermark=20, log_start=20)
     guest.has("a batch after a range", 21, 20, 20)
     return guest.fetched("a batch after a range", 21, 0)

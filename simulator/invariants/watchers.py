@@ -4,7 +4,8 @@
 ``stall``       after every event a leader's high watermark is where its own knowledge allows it to be: nobody
                 waits for a fetch or a time-out that nothing asks for (KAFKA-13091, KAFKA-15021)
 ``flapping``    nobody is proposed for the ISR who would be dropped when it is next looked at (KAFKA-19996),
-                no ISR that is committed already, and nothing while an earlier proposal is under way
+                no ISR that is committed already, and nothing while an earlier proposal is under way, which
+                ends when it is decided
 ``deaf``        a broker that nothing hinders applies what is committed (KAFKA-14296)
 
 Each is an observer of the world; ``found`` is what it has seen.
@@ -20,8 +21,8 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.leader import is_eligible
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.effects import Reply
-from wrackline.broker.model.events import RequestReceived, TimerFired
-from wrackline.broker.model.messages.controller import AlterPartitionItem
+from wrackline.broker.model.events import RequestReceived, ResponseReceived, TimerFired
+from wrackline.broker.model.messages.controller import AlterPartitionItem, AlterPartitionResponse
 from wrackline.broker.model.messages.requests import (
     LATEST,
     FetchResponse,
@@ -190,11 +191,20 @@ class Flaps(LeaderWatcher):
                 continue
             self._seen[key] = item
             if item is None:
+                if before is not None and not _decides(step):
+                    self._look_at_end(step, replica, before)
                 continue
             if before is not None and isinstance(step.event, _NO_ANSWER):
                 text = f"{step.node} proposes {item.isr}, and {before.isr} is under way"
                 self.find(step, "flapping", f"{replica.tp}: {text}")
             self._look(step, now_ms, replica)
+
+    def _look_at_end(self, step: StepRecord, replica: Replica, before: AlterPartitionItem) -> None:
+        """Metadata has ended the proposal; what this leader had heard already decides nothing (B17)."""
+        epochs = replica.leader_epoch, replica.partition_epoch
+        if before.topic_id == replica.topic_id and epochs == (before.leader_epoch, before.partition_epoch):
+            text = f"{step.node} drops its proposal {before.isr}, and nothing is decided"
+            self.find(step, "flapping", f"{replica.tp}: {text}")
 
     def _look(self, step: StepRecord, now_ms: float, replica: Replica) -> None:
         """The proposal is new. ``now_ms``: on the leader's clock."""
@@ -209,6 +219,13 @@ class Flaps(LeaderWatcher):
             if follower.leo != end and lag_ms > replica.ctx.config.replica_lag_time_max_ms:
                 behind = f"{end - follower.leo} records behind the end of its log and not caught up in time"
                 self.find(step, "flapping", f"{replica.tp}: {step.node} proposes {other}, {behind}")
+
+
+def _decides(step: StepRecord) -> bool:
+    """Tells whether a controller has answered to a proposal."""
+    return isinstance(step.event, ResponseReceived) and isinstance(
+        step.event.response, AlterPartitionResponse
+    )
 
 
 class Deaf(Watcher):

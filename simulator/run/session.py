@@ -6,11 +6,12 @@ wait until the cluster is whole (or say that it never was), read everything back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
 
+from wrackline.broker.model.events import ResponseReceived
 from wrackline.broker.model.messages.admin import ElectionType, ElectLeadersRequest
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy, TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
@@ -34,6 +35,7 @@ from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
 from wrackline.simulator.invariants.quorum.copies import Copies
 from wrackline.simulator.invariants.quorum.quorum import Quorum
+from wrackline.simulator.invariants.service import Omissions, Service
 from wrackline.simulator.invariants.upkeep import Timers, Upkeep
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
@@ -152,8 +154,15 @@ class Run:
         of_servers = tuple(each for each in watchers if isinstance(each, (Exchanges, Copies, Upkeep)))
         of_controllers = tuple(each for each in watchers if isinstance(each, Office))
         of_voters = tuple(each for each in watchers if isinstance(each, Quorum))
-        of_some = of_all + of_leaders + of_servers + of_controllers + of_voters
-        of_others = tuple(each for each in watchers if each not in of_some)
+        of_service = tuple(each for each in watchers if isinstance(each, Service))
+        of_some = {*of_all, *of_leaders, *of_servers, *of_controllers, *of_voters, *of_service}
+        of_brokers = tuple(each for each in watchers if each not in of_some)
+
+        def look(some: Sequence[Watcher], world: World, step: StepRecord) -> None:
+            for watcher in some:
+                watcher(world, step)
+                if watcher.found:
+                    self._noticed = True
 
         def observe(world: World, step: StepRecord) -> None:
             """One call a step for all of them."""
@@ -161,35 +170,22 @@ class Run:
             if checker.violations:
                 self._noticed = True
             if step.effects:
-                for servers in of_servers:
-                    servers(world, step)
-                    if servers.found:
-                        self._noticed = True
-            if step.effects and step.node in brokers:
-                if led := of_leaders[0].led(world, step):
+                look(of_servers, world, step)
+            if step.node in brokers:
+                if step.effects and (led := of_leaders[0].led(world, step)):
                     for leaders in of_leaders:
                         leaders.look(world, step, led)
                         if leaders.found:
                             self._noticed = True
-                for watcher in of_others:
-                    watcher(world, step)
-                    if watcher.found:
-                        self._noticed = True
-            if step.effects and step.node in controllers:
-                for office in of_controllers:
-                    office(world, step)
-                    if office.found:
-                        self._noticed = True
-            if of_voters and step.node in controllers:
-                for quorum in of_voters:
-                    quorum(world, step)
-                    if quorum.found:
-                        self._noticed = True
-            for watcher in of_all:
-                if world.now_ms >= watcher.next_ms:
-                    watcher(world, step)
-                    if watcher.found:
-                        self._noticed = True
+                if step.effects:
+                    look(of_brokers, world, step)
+                if step.effects or type(step.event) is ResponseReceived:
+                    look(of_service, world, step)
+            elif step.node in controllers:
+                if step.effects:
+                    look(of_controllers, world, step)
+                look(of_voters, world, step)
+            look([each for each in of_all if world.now_ms >= each.next_ms], world, step)
 
         self.world.watchers.append(observe)
 
@@ -197,11 +193,11 @@ class Run:
         setup, watched = self.setup, self._watched
         self._watchers = [Stalls(watched, setup.profile, setup.upgrade_to)]
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
-            self._watchers.append(Flaps(watched))
-            self._watchers += [Office(watched), Quorum(watched), Copies(watched)]
+            self._watchers += [Flaps(watched), Office(watched), Quorum(watched), Copies(watched)]
             self._watchers += [Upkeep(watched), Timers(watched)]
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
+            self._watchers += [Service(watched), Omissions(watched)]
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
 

@@ -88,7 +88,7 @@ class Disk:
         self.notes: dict[str, bytes] = {}
         """Other small files of the node, each replaced as a whole and synced, by name."""
         self.layouts: dict[TopicPartition, LogOverrides] = {}
-        """How each log was to be laid out, as far as this node's processes said. It is not carried out."""
+        """How each log was to be laid out, as far as this life of the node said. It is not carried out."""
         self.refuses: Callable[[TopicPartition], str] | None = None
         """Asked before each append; a reason: nothing of it is written."""
         self.flush_fails = ""
@@ -128,6 +128,7 @@ class Disk:
 
     def delete(self, effect: DeleteLog) -> None:
         self.logs.pop(effect.tp, None)
+        self.layouts.pop(effect.tp, None)
         for offsets in self.checkpoints.values():
             offsets.pop(effect.tp, None)
 
@@ -338,6 +339,7 @@ class Disk:
         self.slow_ms = 0.0
         """Every flush takes so much longer: a disk that works and is slow."""
         self.offline = ""
+        self.layouts.clear()
         previous, self.clean_epoch = self.clean_epoch, -1
         logs = {tp: self._recovered(tp, self.logs[tp], rebuild_epochs) for tp in sorted(self.logs)}
         metadata = tuple(stored.data for stored in self.logs[METADATA].batches) if METADATA in logs else ()
