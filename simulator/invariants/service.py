@@ -3,10 +3,10 @@
 ``wait``      nobody waits for what is there already: a write for what is committed, or where this broker does
               not lead any more; a read for records
 ``image``     a replica is what the metadata says that its broker has applied (K46, K48 to K54)
-``answer``    what a controller has answered holds at the broker from then on (2.6b, 2.7)
+``answer``    what a controller has answered holds at the broker from then on (docs/protocol.md 2.6, 2.7)
 ``asleep``    whoever follows has asked its leader, or a time is set to do so; a broker beats, and looks after
               its logs
-``file``      a checkpoint has what the replicas know, and retention leaves what is not committed (2.14)
+``file``      a checkpoint has what the replicas know, and retention leaves what is not committed (docs/protocol.md 2.14)
 """
 
 from __future__ import annotations
@@ -191,11 +191,11 @@ class Service(Watcher):
             tp, settings = replica.tp, replica.settings
             if key == _RETENTION and not replica.failed:
                 limits = settings.retention_bytes, settings.retention_ms, replica.high_watermark
-                asked = retained.get(tp)
-                if asked is None and not settings.retains_all:
+                applied = retained.get(tp)
+                if applied is None and not settings.retains_all:
                     self.find(step, "file", f"{step.node} keeps all of {tp}, which has limits {limits}")
-                elif asked and (asked.retention_bytes, asked.retention_ms, asked.upto) != limits:
-                    self.find(step, "file", f"{step.node} lets {tp} go by {asked}, the limits are {limits}")
+                elif applied and (applied.retention_bytes, applied.retention_ms, applied.upto) != limits:
+                    self.find(step, "file", f"{step.node} lets {tp} go by {applied}, the limits are {limits}")
             for kind, expected in _TO_DISK[key](replica):
                 offset = server.disk.checkpoints.get(kind, {}).get(tp, 0)
                 if offset != expected and not replica.failed:
