@@ -6,7 +6,8 @@
 ``answer``    what a controller has answered holds at the broker from then on (docs/protocol.md 2.6, 2.7)
 ``asleep``    whoever follows has asked its leader, or a time is set to do so; a broker beats, and looks after
               its logs
-``file``      a checkpoint has what the replicas know, and retention leaves what is not committed (docs/protocol.md 2.14)
+``file``      a checkpoint has what the replicas know, and retention leaves what is not committed
+              (docs/protocol.md 2.14)
 """
 
 from __future__ import annotations
