@@ -199,17 +199,17 @@ class Upkeep(Watcher):
         replicas = [replica for tp in logs if (replica := core.replica(tp)) is not None]
         if key == "retention":
             limits = {
-                (replica.tp, known.retention_bytes, known.retention_ms, replica.high_watermark)
+                (replica.tp, settings.retention_bytes, settings.retention_ms, replica.high_watermark)
                 for replica in replicas
-                if not (known := replica.settings).retains_all and not replica.failed
+                if not (settings := replica.settings).retains_all and not replica.failed
             }
-            asked = {
+            actual = {
                 (one.tp, one.retention_bytes, one.retention_ms, one.upto)
                 for one in step.effects
                 if type(one) is Retain
             }
-            if asked != limits:
-                self.find(step, "retention", f"node {server.id} retains by {asked}, and not by {limits}")
+            if actual != limits:
+                self.find(step, "retention", f"node {server.id} retains by {actual}, and not by {limits}")
         elif key == "checkpoint-hw":
             right = {METADATA: logs[METADATA].leo}
             right |= {one.tp: one.high_watermark for one in replicas if everyone or one.leader_id >= 0}
@@ -317,5 +317,5 @@ class Upkeep(Watcher):
         if effect.broker_epoch != epoch:
             text = f"broker {server.id} signs its end with epoch {effect.broker_epoch}, not {epoch}"
             self.find(step, "end", text)
-        if left := server.timers.keys() & set(_TRIES):
-            self.find(step, "end", f"broker {server.id} has closed its logs, and waits for {sorted(left)}")
+        if timers := server.timers.keys() & set(_TRIES):
+            self.find(step, "end", f"broker {server.id} has closed its logs, and waits for {sorted(timers)}")
