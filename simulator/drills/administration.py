@@ -226,41 +226,41 @@ def _expect_plan(
         moved = [target if node == source else node for node in replicas]
         return racks.get(target) is None or spread(moved) >= spread(replicas)
 
-    wrong = []
+    errors = []
     for move in moves:
         gone, come = set(move.before) - set(move.after), set(move.after) - set(move.before)
         right = move.before == before[move.tp] and len(set(move.after)) == len(move.after) == len(move.before)
         if not right or not come or not come <= set(new) or not gone <= set(existing):
-            wrong.append(f"a move of {move.tp} to {move.after}")
+            errors.append(f"a move of {move.tp} to {move.after}")
         if move.copied != len(come):
-            wrong.append(f"{move.copied} copies of {move.tp}")
+            errors.append(f"{move.copied} copies of {move.tp}")
         if spread(move.after) < spread(move.before) and all(racks.get(node) is not None for node in come):
-            wrong.append(f"fewer racks of {move.tp}")
+            errors.append(f"fewer racks of {move.tp}")
         first, former = move.after[0], move.before[0]
         if first not in {*new, former} and former not in new:
-            wrong.append(f"an old broker that leads {move.tp} now")
+            errors.append(f"an old broker that leads {move.tp} now")
         if first in existing and leading[first] > share and any(leading[one] < share for one in come):
-            wrong.append(f"too few led by new brokers, of {move.tp}")
+            errors.append(f"too few led by new brokers, of {move.tp}")
         if len(come) > 1 or any(racks.values()):
             continue
         (source,), (target,) = gone, come
         if load[target] > load[source]:
-            wrong.append(f"more on new brokers than it takes, by {move.tp}")
+            errors.append(f"more on new brokers than it takes, by {move.tp}")
         others = [replicas for tp, replicas in before.items() if after[tp] == replicas]
         if source == former and any(source in rest[1:] and target not in rest for rest in others):
-            wrong.append(f"a leader that moves, of {move.tp}")
+            errors.append(f"a leader that moves, of {move.tp}")
         if first == target and former != source:  # it leads by another order alone
             rivals = [one.after[0] for one in moves if target in one.after and one.after[0] in existing]
             if len(new) == 1 and any(leading[one] > leading[former] + 1 for one in rivals):
-                wrong.append(f"a broker that leads less than others, and gives {move.tp}")
+                errors.append(f"a broker that leads less than others, and gives {move.tp}")
             if leading[former] < share or leading[first] > share:
-                wrong.append(f"more led than it takes, by {move.tp}")
+                errors.append(f"more led than it takes, by {move.tp}")
     pairs = [(source, target) for source in existing for target in new]
     if any(narrows(replicas, *pair) for replicas in after.values() for pair in pairs):
-        wrong.append("a gap that is left")
+        errors.append("a gap that is left")
     if plan_growth(after, new, old, racks):
-        wrong.append("more to move when it is done")
-    ground.expect(case, wrong, [])
+        errors.append("more to move when it is done")
+    ground.expect(case, errors, [])
 
 
 def _is_placed(ground: Ground, tp: TopicPartition, replicas: tuple[NodeId, ...]) -> bool:

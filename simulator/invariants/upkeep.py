@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.core.controller.controller import LEAVING, Controller
 from wrackline.broker.core.controller.periodic import IMBALANCE, NOOP, PERIODIC
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.model.config import BrokerConfig
@@ -44,13 +44,14 @@ from wrackline.broker.model.events import (
     TimerFired,
 )
 from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wrackline.broker.model.messages.requests import FetchResponse
 from wrackline.broker.model.types import METADATA, FlushMode, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.simulator.invariants.watchers import Watcher
-from wrackline.simulator.world.nodes import SimBroker, SimServer
+from wrackline.simulator.world.nodes import PROBE, SimBroker, SimServer
 from wrackline.simulator.world.world import StepRecord, World
 
-_LOOK_EVERY_MS = 100.0
+_LOOK_EVERY_MS = 250.0
 _HAIR_MS = 1e-3
 _HEARTBEAT = "heartbeat"
 _DEADLINE = "shutdown-deadline"
@@ -58,7 +59,19 @@ _TRIES = (_HEARTBEAT, "register", _DEADLINE)
 """Timers of a broker's life."""
 _CLOSES = (StopRequested, TimerFired, ResponseReceived, SendFailed)
 """Events at which a server may close its logs."""
+_HANDLED = frozenset({Boot, *_CLOSES})
 _AFTER_CLOSING = (Reply, NoReply, Exit, Trace, CancelTimer)
+
+
+_OF_INTEREST = frozenset(
+    {
+        *PERIODIC,
+        *_TRIES,
+        *("isr-shrink", "checkpoint-hw", "checkpoint-recovery", "retention", "producer-expiration", "flush"),
+        LEAVING,
+    }
+)
+"""Timers at which there is something to look at."""
 
 
 def _intervals(core: Any) -> Mapping[str, float]:
@@ -130,15 +143,21 @@ class Upkeep(Watcher):
 
     def __call__(self, world: World, step: StepRecord) -> None:
         event = step.event
-        if step.cut or event is None:
-            return
         node = step.node
+        if node >= PROBE or step.cut or event is None:
+            return
+        last = step.effects[-1]
+        fetched = isinstance(event, ResponseReceived) and type(event.response) is FetchResponse
+        idle = not self._closing and type(last) is not Exit
+        if idle and (fetched or type(event) not in _HANDLED):  # most steps
+            return
         server: Any = world.brokers.get(node) or world.controllers.get(node)
         if server is None:
             return
-        if type(step.effects[-1]) is Exit:
-            self._look_at_exit(step, step.effects[-1])
-        if self._closing.get(node) == server.incarnation:
+        if type(last) is Exit:
+            self._look_at_exit(step, last)
+            self._closing.pop(node, None)
+        elif self._closing.get(node) == server.incarnation:
             for effect in step.effects:
                 if not isinstance(effect, _AFTER_CLOSING):
                     self.find(step, "end", f"node {node} has closed its logs, and asks for {effect}")
@@ -146,6 +165,8 @@ class Upkeep(Watcher):
             if type(event) is Boot:
                 self._lives[node] = event
                 self._look_at_intervals(world, step, server)
+            return
+        if fetched or (type(event) is TimerFired and event.key not in _OF_INTEREST):
             return
         core = server.core
         if core is None or server.disk.offline:
@@ -199,17 +220,17 @@ class Upkeep(Watcher):
         replicas = [replica for tp in logs if (replica := core.replica(tp)) is not None]
         if key == "retention":
             limits = {
-                (replica.tp, known.retention_bytes, known.retention_ms, replica.high_watermark)
+                (replica.tp, settings.retention_bytes, settings.retention_ms, replica.high_watermark)
                 for replica in replicas
-                if not (known := replica.settings).retains_all and not replica.failed
+                if not (settings := replica.settings).retains_all and not replica.failed
             }
-            asked = {
+            actual = {
                 (one.tp, one.retention_bytes, one.retention_ms, one.upto)
                 for one in step.effects
                 if type(one) is Retain
             }
-            if asked != limits:
-                self.find(step, "retention", f"node {server.id} retains by {asked}, and not by {limits}")
+            if actual != limits:
+                self.find(step, "retention", f"node {server.id} retains by {actual}, and not by {limits}")
         elif key == "checkpoint-hw":
             right = {METADATA: logs[METADATA].leo}
             right |= {one.tp: one.high_watermark for one in replicas if everyone or one.leader_id >= 0}
@@ -317,5 +338,5 @@ class Upkeep(Watcher):
         if effect.broker_epoch != epoch:
             text = f"broker {server.id} signs its end with epoch {effect.broker_epoch}, not {epoch}"
             self.find(step, "end", text)
-        if left := server.timers.keys() & set(_TRIES):
-            self.find(step, "end", f"broker {server.id} has closed its logs, and waits for {sorted(left)}")
+        if timers := server.timers.keys() & set(_TRIES):
+            self.find(step, "end", f"broker {server.id} has closed its logs, and waits for {sorted(timers)}")
