@@ -63,10 +63,13 @@ class Registrations(ObservedCluster):
         if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
             self.metadata.extend(seen.node, log)
         early = frozenset[NodeId]()
+        former: PartitionRecords = {}
+        """Of the same commit, under the level before."""
         if image.level != self._level:
             self._level = image.level
             earlier = _committed_until_level(seen.step.effects)
-            self._begin_anew(_partition_records(earlier, before))
+            former = _partition_records(earlier, before)
+            self._begin_anew(former)
             early = _registered(earlier, before)
         self._brokers_changed(seen, early)
         committed = _partition_records(seen.step.effects, before)
@@ -78,11 +81,17 @@ class Registrations(ObservedCluster):
             if old is not None and old.topic_id != partition.topic_id:
                 old = None
             self._known[partition.tp] = partition
-            records = committed.get((str(partition.topic_id), partition.tp.partition), ())
+            key = str(partition.topic_id), partition.tp.partition
+            records, under_former = committed.get(key, ()), len(former.get(key, ()))
             seen.changes.append(Change(old, partition, len(records)))
             if min_isr_set:
                 self.of(partition).min_isr = 0  # it may have been lower in between
-            self._partition_changed(self._passed(old, records[:-1]), partition)
+            if under_former:
+                below_min = self.of(partition).below_min
+                old = self._passed(old, records[:under_former])
+                self.of(partition).below_min = below_min
+            if under_former < len(records) or not records:
+                self._partition_changed(self._passed(old, records[under_former:-1]), partition)
             self.of(partition).min_isr = image.min_isr(partition.tp)
 
     def _passed(

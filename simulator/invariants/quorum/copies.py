@@ -35,8 +35,8 @@ class Copies(Watcher):
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
-        self._ends: dict[NodeId, int] = {}
-        """Server -> what was committed to its knowledge after its last step."""
+        self._ends: dict[tuple[NodeId, int], int] = {}
+        """(server, its life) -> what was committed to its knowledge after its last step."""
 
     def __call__(self, world: World, step: StepRecord) -> None:
         node, event = step.node, step.event
@@ -46,7 +46,8 @@ class Copies(Watcher):
             answered = isinstance(event, ResponseReceived) and event.source in world.controllers
             if node not in world.brokers or not (answered or stored):
                 return
-        disk = world.server(node).disk
+        server = world.server(node)
+        disk, life = server.disk, (node, server.incarnation)
         log = disk.logs.get(METADATA)
         if step.cut or disk.offline or log is None:
             return
@@ -57,8 +58,8 @@ class Copies(Watcher):
             end = controller.core.log.high_watermark
         else:
             return
-        grown = end > self._ends.get(node, end)
-        self._ends[node] = end
+        grown = end > self._ends.get(life, end)
+        self._ends[life] = end
         if stored:
             self._look_at_start(step, disk, end)
         elif grown:

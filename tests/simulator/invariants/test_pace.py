@@ -26,10 +26,10 @@ from wrackline.simulator.mutants.command import all_mutations, outcome_of
         ),
         (
             "twice",
-            "broker/core/replication/purgatory.py",
-            "self.cancel(request_id)",
+            "broker/core/requests/delete_records.py",
+            "self._waiting.pop(request_id, None)",
             "is left out",
-            "long_poll",
+            "deadlines",
         ),
         (
             "Q07",
