@@ -75,8 +75,8 @@ class Promise(Enum):
         "was not undone"
     )
     STARTS = (
-        "forbidden in every configuration; allowed where the host lacks something, a fault changed bytes of "
-        "files, or a fault was not undone for another reason than the death of a node"
+        "forbidden in every configuration; allowed where a fault changed bytes of files, or was not undone "
+        "for another reason than the death of a node"
     )
     LINEARIZABLE_OBJECTS = (
         "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "

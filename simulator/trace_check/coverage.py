@@ -40,7 +40,6 @@ WRITTEN_UNDECIDED: Mapping[str, str] = {
 }
 """Which are not asked of a cluster that writes no trace."""
 WRITTEN_PARTLY: Mapping[str, str] = {
-    "I05": "not of a leader that ends before it writes another line",
     "I02": "of the ISR at the end of the run, by the checkpoints of high watermarks",
     "I03": "at the end of the run, below the checkpoints of high watermarks",
     "I10": "at the end of the run, of the checkpoints",
@@ -50,7 +49,6 @@ WRITTEN_PARTLY: Mapping[str, str] = {
     "I15": "at the end of the run, of the files",
 }
 QUORUM_PARTLY: Mapping[str, str] = {
-    "I05": "not of a leader that ends before it writes another line",
     "Q01": "of the leaders that have written down that they lead",
     "Q05": "of the batches in each controller's log",
     "Q12": "of the sets that are in the logs at the end of the run",

@@ -21,15 +21,23 @@ def last_line(result: Result) -> str:
 
 
 def way_out_of(said: str, host: Host) -> str:
-    for sign, way_out in (
-        ("No space left", "the disk is full: make room, or give the fleet bigger disks"),
-        ("Address already in use", "the port is taken: end the other process or use another port"),
-        ("Cannot assign requested address", "the host does not have the address its configuration names"),
-        ("ModuleNotFoundError", "the bundle is incomplete: remove the bundle cache and deploy again"),
-        ("unknown key", "mend the configuration of the specification"),
-        ("ConfigException", "mend system.config of the specification"),
-        ("OutOfMemoryError", "give the JVM more memory: system.jvm_options, -Xmx"),
-    ):
-        if sign in said:
-            return way_out
-    return f"look at {folders_of(host).log} on the host"
+    ways_out = (way_out for sign, way_out in _WAYS_OUT.items() if sign in said)
+    return next(ways_out, f"look at {folders_of(host).log} on the host")
+
+
+def is_of_host(said: str) -> bool:
+    """Tells whether a node died for what its host lacks, or for its configuration."""
+    return any(sign in said for sign in _WAYS_OUT)
+
+
+_WAYS_OUT = {
+    "No space left": "the disk is full: make room, or give the fleet bigger disks",
+    "Address already in use": "the port is taken: end the other process or use another port",
+    "Cannot assign requested address": "the host does not have the address its configuration names",
+    "Cannot allocate memory": "the host has no memory left: give it more",
+    "ModuleNotFoundError": "the bundle is incomplete: remove the bundle cache and deploy again",
+    "unknown key": "mend the configuration of the specification",
+    "ConfigException": "mend system.config of the specification",
+    "OutOfMemoryError": "give the JVM more memory: system.jvm_options, -Xmx",
+}
+"""Part of a node's last words -> the way out."""

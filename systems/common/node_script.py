@@ -11,7 +11,7 @@ from importlib.resources import files
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dirs, folders_of
 from wrackline.systems.base import Node, NodeDied
-from wrackline.systems.common.node_log import last_line, way_out_of, why_it_died
+from wrackline.systems.common.node_log import is_of_host, last_line, way_out_of, why_it_died
 from wrackline.systems.common.on_hosts import deploy_error, on_each, run_on
 
 
@@ -37,7 +37,8 @@ class NodeScript:
         return f"mkdir -p {folders.logs} {folders.run} {' '.join(data_dirs(node.host))}"
 
     def start(self, node: Node) -> None:
-        """Returns when the node listens; raises NodeDied with the last lines of its log when it dies."""
+        """Returns when the node listens; raises NodeDied with the last lines of its log when it dies,
+        and DeployError where that is a matter of its host or its configuration."""
         # A combined node's broker listens when there is a quorum, its controller at once.
         port = node.controller_port or node.port
         # Neighbours of a host that is a folder listen on the same port, at addresses of their own.
@@ -52,7 +53,8 @@ class NodeScript:
                 f"end it (ss -ltnp 'sport = :{port}' names it) or use another host",
             )
         if not result.ok:
-            raise NodeDied(str(deploy_error(node, command, *why_it_died(result, node.host))))
+            error = deploy_error(node, command, *why_it_died(result, node.host))
+            raise error if is_of_host(result.stdout) else NodeDied(str(error))
 
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         command = f"{_script(node)} stop {max(1, round(timeout_s))}"

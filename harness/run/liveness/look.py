@@ -169,6 +169,7 @@ class Look:
         except NodeDied as died:
             starts.words = str(died)
         except (DeployError, FleetError):
+            self.starts.pop(node.node_id, None)
             return None
         return starts
 

@@ -82,13 +82,8 @@ def _failed_start(look: Look) -> Iterator[Stall]:
     for node in look.system.nodes:
         if starts := look.start_again(node):
             what, host = starts.words, node.host.name
-            excuse = next((f"{host}: {sign}" for sign in _SCARCE if sign in what), "")
             state = f"it has died after {plural(starts.count, 'start')} since healing: {what}"
-            yield Stall(f"node {node.node_id} on {host}", state, node=host, excuse=excuse)
-
-
-_SCARCE = ("No space left", "Cannot allocate memory", "OutOfMemoryError", "Address already in use")
-"""What a host lacks, as nodes say it when they end."""
+            yield Stall(f"node {node.node_id} on {host}", state, node=host)
 
 
 # --- leaders and replicas -----------------------------------------------------------------------------------

@@ -281,6 +281,7 @@ def test_what_stands_still_after_the_faults_is_looked_for(tmp_path: Path) -> Non
     assert (judged.word, right.word) == ("reproduced", "pass")
     promises = [row["extra"] for row in map(as_row, rows(right.run_dir)) if row["f"] == "liveness"]
     assert {each["promise"]: each["kept"] for each in promises} == {
+        "failed-start": True,
         "offline-partition": True,
         "under-replicated": True,
     }

@@ -38,8 +38,6 @@ class Answers:
     down: tuple[int, ...] = ()
     deaf: tuple[int, ...] = ()
     """Nodes that refuse connections."""
-    words: str = "KeyError"
-    """The last of a node that is started in vain."""
     silent: bool = False
     """Nobody can be started."""
     reassignments: Sequence[Reassignment] = ()
@@ -117,7 +115,7 @@ class Cluster:
         if self._answers.silent:
             raise DeployError(f"{node.host.name}: no answer")
         if node.node_id in self._answers.down:
-            raise NodeDied(f"{node.host.name}: {NODE_DIED}{self._answers.words}")
+            raise NodeDied(f"{node.host.name}: {NODE_DIED}KeyError")
 
     def connect(self, node: Node, *, timeout_s: float) -> Any:
         del timeout_s
@@ -232,7 +230,6 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ),
 ]
 EXCUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("failed-start", {"down": (2,), "words": "No space left on device"}, "n2: No space left"),
     ("offline-partition", {"partition": NOBODY, "down": (2,)}, "n2 does not run: out of memory"),
     ("offline-partition", {"partition": NOBODY, "deaf": (2,)}, "n2 does not listen: refused"),
     ("offline-partition", {"partition": led(leader=-1, isr=())}, "nobody is left in its ISR and ELR"),

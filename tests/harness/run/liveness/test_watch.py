@@ -69,7 +69,7 @@ def test_a_replica_whose_node_is_down_is_none(behind: Stage) -> None:
     assert {one["excuse"] for one in looks(outcome.run_dir) if one["promise"] == ISR} == {
         "n2 does not run: the log of n2 ends here"
     }
-    assert meanings(outcome.run_dir) == {ISR: "allowed"}
+    assert meanings(outcome.run_dir) == {ISR: "allowed", "failed-start": "violation"}
 
 
 def test_a_replica_that_rejoins_within_its_bound_is_none(behind: Stage) -> None:
