@@ -25,9 +25,9 @@ def way_out_of(said: str, host: Host) -> str:
     return next(ways_out, f"look at {folders_of(host).log} on the host")
 
 
-def is_of_host(said: str) -> bool:
+def is_of_host(log: str) -> bool:
     """Tells whether a node died for what its host lacks, or for its configuration."""
-    return any(sign in said for sign in _WAYS_OUT)
+    return any(sign in log for sign in _WAYS_OUT)
 
 
 _WAYS_OUT = {
