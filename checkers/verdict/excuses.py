@@ -174,8 +174,8 @@ class Grounds:
 
     def lasting_faults(self, but_deaths: bool = False) -> list[Excuse]:
         """Returns the faults that were not undone as they should be, from their undo on. One that failed, and
-        of which nothing was seen to be left, is none of them. ``but_deaths``: not
-        those whose undo failed because a node died when it was started again."""
+        of which nothing was seen to be left, is none of them. ``but_deaths``: nor are those whose undo failed
+        because a node died when it was started again."""
         return [
             Excuse(
                 fault.undo_ns or fault.struck_ns,

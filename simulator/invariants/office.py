@@ -23,7 +23,7 @@ from wrackline.broker.model.messages.requests import FetchRequest, Refused, Requ
 from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
-from wrackline.simulator.invariants.watchers import Watcher
+from wrackline.simulator.invariants.watchers import HAIR_MS, Watcher
 from wrackline.simulator.world.nodes import SimController
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -40,7 +40,6 @@ _RESTS_ON_NOTHING = (
 
 _OF_OFFICE = frozenset({SESSIONS, RECOVERY, FORCED, *PERIODIC})
 """Timers of an active controller."""
-_HAIR_MS = 1e-3
 
 
 class Office(Watcher):
@@ -95,7 +94,7 @@ class Office(Watcher):
         for effect in step.effects:
             if type(effect) is SetTimer and effect.key == SESSIONS:
                 after_ms = effect.at_ms - now_ms
-                if not session_ms / 2 - _HAIR_MS <= after_ms <= session_ms + _HAIR_MS:
+                if not session_ms / 2 - HAIR_MS <= after_ms <= session_ms + HAIR_MS:
                     took = f"is active, and takes brokers for silent in {after_ms} ms"
                     self.find(step, "takeover", f"controller {step.node} {took}, of {session_ms}")
 

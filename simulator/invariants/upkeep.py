@@ -47,12 +47,11 @@ from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest, B
 from wrackline.broker.model.messages.requests import FetchResponse
 from wrackline.broker.model.types import METADATA, FlushMode, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.simulator.invariants.watchers import Watcher
+from wrackline.simulator.invariants.watchers import HAIR_MS, Watcher
 from wrackline.simulator.world.nodes import PROBE, SimBroker, SimServer
 from wrackline.simulator.world.world import StepRecord, World
 
 _LOOK_EVERY_MS = 250.0
-_HAIR_MS = 1e-3
 _HEARTBEAT = "heartbeat"
 _DEADLINE = "shutdown-deadline"
 _TRIES = (_HEARTBEAT, "register", _DEADLINE)
@@ -204,7 +203,7 @@ class Upkeep(Watcher):
         for effect in step.effects:
             if type(effect) is SetTimer and effect.key in intervals:
                 after_ms = effect.at_ms - now_ms
-                if abs(after_ms - intervals[effect.key]) > _HAIR_MS:
+                if abs(after_ms - intervals[effect.key]) > HAIR_MS:
                     right = f"and {intervals[effect.key]} is its interval"
                     self.find(step, "timer", f"node {server.id} does {effect.key} after {after_ms}, {right}")
 
@@ -287,7 +286,7 @@ class Upkeep(Watcher):
         elif timer.key == _HEARTBEAT and type(step.event) is not SendFailed:
             return
         after_ms = timer.at_ms - server.local_ms(step.at_ms)
-        if abs(after_ms - right_ms) > _HAIR_MS:
+        if abs(after_ms - right_ms) > HAIR_MS:
             text = f"broker {step.node} sets its timer {timer.key} to {after_ms} ms, not {right_ms}"
             self.find(step, "heartbeat", text)
 
@@ -317,7 +316,7 @@ class Upkeep(Watcher):
                 return
             if type(effect) is SetTimer and effect.key == _HEARTBEAT:
                 after_ms = effect.at_ms - server.local_ms(step.at_ms)
-                if abs(after_ms - right_ms) > _HAIR_MS:
+                if abs(after_ms - right_ms) > HAIR_MS:
                     text = f"broker {step.node} is {state.value}, and beats after {after_ms}, not {right_ms}"
                     self.find(step, "heartbeat", text)
                 return

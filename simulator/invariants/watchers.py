@@ -40,6 +40,8 @@ _CLEAR_MS = 2_500.0
 _LATE_MS = 400.0
 """So long after a commit an unhindered broker has applied it."""
 _LOOK_EVERY_MS = 50.0
+HAIR_MS = 1e-3
+"""Times on two clocks that differ by less are the same."""
 _NO_ANSWER = (RequestReceived, TimerFired)
 """Events that end no proposal of an ISR."""
 

@@ -185,7 +185,9 @@ class Run:
                 if step.effects:
                     look(of_controllers, world, step)
                 look(of_voters, world, step)
-            look([each for each in of_all if world.now_ms >= each.next_ms], world, step)
+            for each in of_all:
+                if world.now_ms >= each.next_ms:
+                    look((each,), world, step)
 
         self.world.watchers.append(observe)
 

@@ -81,9 +81,8 @@ def _failed_start(look: Look) -> Iterator[Stall]:
     """Nodes that ran in this run, and that end by themselves soon after each start."""
     for node in look.system.nodes:
         if starts := look.start_again(node):
-            what, host = starts.words, node.host.name
-            state = f"it has died after {plural(starts.count, 'start')} since healing: {what}"
-            yield Stall(f"node {node.node_id} on {host}", state, node=host)
+            state = f"it has died after {plural(starts.count, 'start')} since healing: {starts.words}"
+            yield Stall(f"node {node.node_id} on {node.host.name}", state, node=node.host.name)
 
 
 # --- leaders and replicas -----------------------------------------------------------------------------------

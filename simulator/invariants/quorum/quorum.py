@@ -54,12 +54,11 @@ from wrackline.simulator.invariants.quorum.voter import (
     is_voters,
     last_epoch,
 )
-from wrackline.simulator.invariants.watchers import Watcher
+from wrackline.simulator.invariants.watchers import HAIR_MS, Watcher
 from wrackline.simulator.world.nodes import SimController
 from wrackline.simulator.world.world import StepRecord, World
 
 _HANDLED = frozenset({"boot", "handle", "timer", "flushed"})
-_HAIR_MS = 1e-3
 _POLLS = (RaftRole.PROSPECTIVE, RaftRole.CANDIDATE)
 
 
@@ -453,7 +452,7 @@ class Quorum(Watcher):
     def _look_at_clock(self, look: VoterStep, least_ms: float, most_ms: float | None = None) -> None:
         set_ms = look.clock_ms
         most_ms = least_ms if most_ms is None else most_ms
-        if set_ms is None or not least_ms - _HAIR_MS <= set_ms <= most_ms + _HAIR_MS:
+        if set_ms is None or not least_ms - HAIR_MS <= set_ms <= most_ms + HAIR_MS:
             self._find(look, f"asks around in {set_ms} ms, not in {least_ms} to {most_ms}")
 
     def _look_at_timers(self, look: VoterStep) -> None:
@@ -538,7 +537,7 @@ class Quorum(Watcher):
         if response is None:
             term.polls[request_id] = Poll(part.fetch_offset, votes)
             wait_ms = look.deadlines.get(f"{FETCH_TIMERS}{request_id}")
-            if request.min_bytes <= 0 or wait_ms is None or abs(wait_ms - request.max_wait_ms) > _HAIR_MS:
+            if request.min_bytes <= 0 or wait_ms is None or abs(wait_ms - request.max_wait_ms) > HAIR_MS:
                 self._find(look, f"lets {request} wait for {wait_ms} ms")
         if not votes or part.current_leader_epoch != raft.epoch:
             return
@@ -587,7 +586,7 @@ class Quorum(Watcher):
         if not set(look.others) - term.acknowledged <= informed or informed & term.fetched:
             which = f"{sorted(term.acknowledged)} know it, {sorted(term.fetched)} have asked it"
             self._find(look, f"tells {sorted(informed)} of its epoch; {which}")
-        window_ms = WINDOW * look.config.quorum_fetch_timeout_ms + _HAIR_MS
+        window_ms = WINDOW * look.config.quorum_fetch_timeout_ms + HAIR_MS
         active = sum(look.now_ms - when <= window_ms for when in term.fetched_ms.values())
         if 2 * (active + 1) <= len(look.others) + 1:
             self._find(look, f"{active} other voters have asked it in {window_ms:.0f} ms, and it leads still")

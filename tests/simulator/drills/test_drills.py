@@ -7,12 +7,13 @@ from random import Random
 
 import pytest
 
+from tests.simulator.deviations import outcome_of_line
 from wrackline.simulator.drills.drill import EVERY, do
 from wrackline.simulator.drills.ground import Drill
 from wrackline.simulator.drills.progress import rest
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
-from wrackline.simulator.mutants.command import Outcome, all_mutations, outcome_of
+from wrackline.simulator.mutants.command import Outcome
 from wrackline.simulator.run.session import Run
 
 BROKERS, REGISTRATION = "broker/core/controller/decisions/brokers.py", "draft.rules.registration"
@@ -365,5 +366,4 @@ def test_a_drill_fails_where_a_line_is_wrong(drill: Drill) -> None:
 
 def mutant(drill: str) -> Outcome:
     file, source, change, seeds = DEVIATIONS[drill]
-    first = next(each for each in all_mutations(file) if source in each.source and each.change == change)
-    return outcome_of(first, {"drills": drill, "runs": seeds, "cpu_s": 60})
+    return outcome_of_line(file, source, change, drill, seeds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wrackline.simulator.mutants.command import all_mutations, outcome_of
+from tests.simulator.deviations import outcome_of_line
 
 CONTROLLER = "broker/core/controller/"
 
@@ -31,8 +31,5 @@ CONTROLLER = "broker/core/controller/"
     ],
 )
 def test_a_wrong_line_is_noticed(oracle: str, file: str, source: str, change: str, drill: str) -> None:
-    places = [
-        one for one in all_mutations(CONTROLLER + file) if source in one.source and one.change == change
-    ]
-    outcome = outcome_of(places[-1], {"drills": drill, "runs": 20, "cpu_s": 60})
+    outcome = outcome_of_line(CONTROLLER + file, source, change, drill, 20, place=-1)
     assert outcome.oracle == oracle, outcome.line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wrackline.simulator.mutants.command import all_mutations, outcome_of
+from tests.simulator.deviations import outcome_of_line
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,5 @@ from wrackline.simulator.mutants.command import all_mutations, outcome_of
     ],
 )
 def test_a_wrong_line_is_noticed(oracle: str, file: str, source: str, change: str, drill: str) -> None:
-    mutation = next(each for each in all_mutations(file) if source in each.source and each.change == change)
-    outcome = outcome_of(mutation, {"drills": drill, "runs": 6, "cpu_s": 60})
+    outcome = outcome_of_line(file, source, change, drill, 6)
     assert outcome.oracle == oracle, outcome.line

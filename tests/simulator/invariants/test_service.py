@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulator.deviations import outcome_of_line
 from wrackline.simulator.mutants.command import all_mutations, outcome_of
 
 REPLICATION = "broker/core/replication/"
@@ -46,8 +47,7 @@ LEFT_OUT = "is left out"
     ],
 )
 def test_a_wrong_line_is_noticed(oracle: str, file: str, source: str, change: str, drill: str) -> None:
-    mutation = next(each for each in all_mutations(file) if source in each.source and each.change == change)
-    outcome = outcome_of(mutation, {"drills": drill, "runs": 6, "cpu_s": 60})
+    outcome = outcome_of_line(file, source, change, drill, 6)
     assert outcome.oracle == oracle, outcome.line
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from wrackline.simulator.mutants.command import all_mutations, outcome_of
+from tests.simulator.deviations import outcome_of_line
 
 _LEFT_OUT = "is left out"
 _TIMER = "self._ctx.out.append(SetTimer(parked.timer"
@@ -27,6 +27,5 @@ _TIMER = "self._ctx.out.append(SetTimer(parked.timer"
     ],
 )
 def test_a_wrong_line_is_noticed(oracle: str, file: str, source: str, change: str, drill: str) -> None:
-    places = [one for one in all_mutations(file) if source in one.source and one.change == change]
-    outcome = outcome_of(places[-1], {"drills": drill, "runs": 8, "cpu_s": 60})
+    outcome = outcome_of_line(file, source, change, drill, 8, place=-1)
     assert outcome.oracle == oracle, outcome.line
