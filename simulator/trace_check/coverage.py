@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _QUORUM = "the traces have no lines for what each controller writes to its own metadata log, or is asked"
+_ROLES = "of each role as a voter comes to it"
 FETCHERS = "the traces do not tell when a fetcher gives a partition up"
 UNDECIDED: Mapping[str, str] = {
     "I06": "the traces have no lines for what a broker appends to its copy of the metadata log",
     "I15": "the traces have no lines for the epoch caches",
     "I16": FETCHERS,
-    **dict.fromkeys((f"Q{number:02}" for number in range(1, 12)), _QUORUM),
+    **dict.fromkeys((f"Q{number:02}" for number in range(1, 12) if number not in {1, 5, 8}), _QUORUM),
 }
 PARTLY: Mapping[str, str] = {
     "I05": "not of a leader that ends before it writes another line",
     "I11": "of registrations only: the traces do not tell which request a controller has answered",
+    "Q01": _ROLES,
+    "Q05": _ROLES,
+    "Q08": _ROLES,
     "I20": "not whether a broker that deletes a log has learnt of a set without itself",
 }
 """What of them is not decided."""

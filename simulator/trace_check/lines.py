@@ -15,6 +15,7 @@ from wrackline.broker.model.types import NodeId, TopicPartition
 START, STOP = "start", "stop"
 COMMIT = "ctl_commit"
 MIGRATION = "migration"
+ROLE = "raft_role"
 """Kinds of lines that more than one module speaks of."""
 
 

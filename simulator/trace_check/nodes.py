@@ -13,7 +13,15 @@ from uuid import UUID
 from wrackline.broker.core.replication.replica import Follower, LeaderState
 from wrackline.broker.model.batches.batch import BatchHeader
 from wrackline.broker.model.metadata.image import ClusterImage
-from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, FlushMode, NodeId, TopicPartition
+from wrackline.broker.model.types import (
+    NO_EPOCH,
+    NO_LEADER,
+    FlushMode,
+    NodeId,
+    QuorumState,
+    TopicPartition,
+)
+from wrackline.broker.rules.leadership.raft import RaftRole
 from wrackline.simulator.world.disk_log import SimLog, Stored
 from wrackline.simulator.world.nodes import WorldOptions
 
@@ -126,12 +134,46 @@ class TracedServer:
 
 
 @dataclass
+class MetadataOffsets:
+    """The offsets of ``MetadataLog``, as far as a trace tells."""
+
+    leo: int
+    high_watermark: int = 0
+
+
+@dataclass
+class TracedVoter:
+    """The part of ``Voter`` that a trace shows: the role that it came to last."""
+
+    role: RaftRole
+    state: QuorumState
+    log: MetadataOffsets
+
+    @property
+    def epoch(self) -> int:
+        return self.state.epoch
+
+    @property
+    def leads(self) -> bool:
+        return self.role is RaftRole.LEADER
+
+    @property
+    def leadership(self) -> object | None:
+        """A leader's; of another role no trace tells that it is there still."""
+        return self if self.leads else None
+
+
+@dataclass
 class TracedController:
     """The part of ``Controller`` and its server that traces show: what all controllers have committed, as
     far as any has told."""
 
     committed: ClusterImage
     disk: TracedDisk = field(default_factory=TracedDisk)
+    raft: TracedVoter | None = None
+    """None: it has told of no role in this life."""
+    incarnation: str = ""
+    """Of its life."""
 
     @property
     def core(self) -> TracedController:

@@ -10,16 +10,35 @@ from uuid import UUID
 import orjson
 
 from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.model.effects import Append, DeleteLog, Effect, ResetLog, Trace, Truncate
 from wrackline.broker.model.events import Boot, Event, RequestReceived
 from wrackline.broker.model.messages.requests import ProduceRequest
 from wrackline.broker.model.metadata.image import ClusterImage, ImageError
 from wrackline.broker.model.metadata.records import decode
-from wrackline.broker.model.types import METADATA, FlushMode, NodeId, RecoveredLog, TopicPartition
+from wrackline.broker.model.types import (
+    METADATA,
+    FlushMode,
+    NodeId,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
+from wrackline.broker.rules.leadership.raft import RaftRole
 from wrackline.simulator.invariants.observed.observer import Observer
 from wrackline.simulator.invariants.observed.step import ObservedStep
-from wrackline.simulator.trace_check.lines import COMMIT, START, STOP, Line, Step, commits_of, partition_of
+from wrackline.simulator.trace_check.lines import (
+    COMMIT,
+    ROLE,
+    START,
+    STOP,
+    Line,
+    Step,
+    commits_of,
+    partition_of,
+)
 from wrackline.simulator.trace_check.nodes import (
+    MetadataOffsets,
     Offsets,
     TracedBroker,
     TracedConfig,
@@ -28,6 +47,7 @@ from wrackline.simulator.trace_check.nodes import (
     TracedLog,
     TracedReplica,
     TracedServer,
+    TracedVoter,
     TracedWorld,
 )
 from wrackline.simulator.world.world import StepRecord, World
@@ -46,8 +66,10 @@ class TracedObserver(Observer):
         server = self._traced.brokers.get(node)
         return None if server is None else cast("Broker | None", server.core)
 
-    def _voter(self, node: NodeId) -> None:
-        """Traces show no voter of a quorum as it was after a step."""
+    def _voter(self, node: NodeId) -> Controller | None:
+        """A voter of whose disk nobody knows that it was replaced, once it has told of its role."""
+        traced = self._traced.controllers.get(node)
+        return None if traced is None or traced.raft is None else super()._voter(node)
 
     def _effects(self, seen: ObservedStep, effects: Sequence[Effect]) -> dict[TopicPartition, bool]:
         touched = super()._effects(seen, effects)
@@ -84,7 +106,7 @@ class Replay:
         self.gap: str = ""
         """Why nothing can be said of the metadata any more."""
         for node, steps in streams.items():
-            if any(step.kinds & {COMMIT, "raft_role"} for step in steps):
+            if any(step.kinds & {COMMIT, ROLE} for step in steps):
                 world.controllers[node] = TracedController(self._image)
             else:
                 world.brokers[node] = TracedServer()
@@ -92,8 +114,7 @@ class Replay:
     def records(self, step: Step) -> Iterator[StepRecord]:
         """The step, and then the end of its process if the trace has no more of it."""
         if step.node in self._world.controllers:
-            effects = self._commit(step)
-            yield self._record(step, "handle", None, effects)
+            yield self._controller(step, self._world.controllers[step.node])
             return
         yield from self._broker(step, self._world.brokers[step.node])
 
@@ -104,6 +125,20 @@ class Replay:
         return StepRecord(self._number, step.at_ns / 1e6, kind, step.node, event, tuple(effects), note=note)
 
     # --- controllers ----------------------------------------------------------------------------------------
+
+    def _controller(self, step: Step, controller: TracedController) -> StepRecord:
+        event: Boot | None = None
+        if step.incarnation != controller.incarnation:
+            controller.incarnation, controller.raft = step.incarnation, None
+            event = Boot(UUID(step.incarnation), {})
+        effects = self._commit(step)
+        for line in step.lines:
+            if line.kind == ROLE and "voted_for" in line.fields:  # older brokers do not tell
+                fields = line.fields
+                state = QuorumState(fields["epoch"], fields["leader"], fields["voted_for"])
+                controller.raft = TracedVoter(RaftRole(fields["role"]), state, MetadataOffsets(fields["leo"]))
+                effects.append(Trace(ROLE, fields))
+        return self._record(step, "handle" if event is None else "boot", event, effects)
 
     def _commit(self, step: Step) -> list[Effect]:
         """Applies everything up to what this controller says is committed, whoever has told of it."""

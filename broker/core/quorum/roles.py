@@ -100,7 +100,7 @@ class RaftRoles(ABC):
         self._has_fetched = self._fetching = False
         self._ctx.cancel_timer(RETRY)
         fields = {"role": role.value, "epoch": self.epoch, "leo": self.log.leo, "leader": self.leader_id}
-        self._ctx.out.append(Trace("raft_role", fields))
+        self._ctx.out.append(Trace("raft_role", {**fields, "voted_for": self.state.voted_for}))
 
     def _remember(self, state: QuorumState) -> None:
         self.state = state

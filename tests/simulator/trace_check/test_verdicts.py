@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
@@ -29,6 +32,7 @@ ROUTINE = (
     "zombie_leader",
     "no_topic_id",
     "whole_isr_loses_power",
+    "raft_keep_role",
 )
 
 
@@ -195,3 +199,43 @@ def test_of_records_that_no_trace_tells_of_nothing_is_said() -> None:
     assert judged.broken == ()
     assert judged.until_ns is None
     assert [one.split(":")[0] for one in judged.blind] == ["t-0"]
+
+
+def _role_of(traces: list[Trace], change: Mapping[str, Any]) -> list[Trace]:
+    """The traces, with one more life of the controller that followed last: its first line says this of its
+    role."""
+    file, line = next(
+        (trace, fields)
+        for trace in traces
+        for fields in map(orjson.loads, reversed(list(trace.text)))
+        if fields["kind"] == "raft_role" and fields["role"] == "follower"
+    )
+    seq = max(fields["seq"] for fields in map(orjson.loads, file.text) if fields["node"] == line["node"])
+    end_ns = max(fields["time_ns"] for trace in traces for fields in map(orjson.loads, trace.text))
+    spoilt = {**line, **change, "time_ns": end_ns + 1, "seq": seq + 1, "incarnation": str(UUID(int=9))}
+    return [
+        replace(trace, text=[*trace.text, orjson.dumps(spoilt)]) if trace is file else trace
+        for trace in traces
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        ({}, set()),
+        ({"role": "leader"}, {"Q01", "Q08"}),
+        ({"epoch": -1}, {"Q05"}),
+        ({"leader": -1}, {"Q08"}),
+        ({"role": "candidate", "leader": -1, "voted_for": -1}, {"Q08"}),
+    ],
+    ids=["a rule", "Q01", "Q05", "Q08", "Q08 of a candidate"],
+)
+def test_roles_of_voters_are_asked(change: dict[str, Any], broken: set[str]) -> None:
+    traces = run(seed=1, seconds=4.0, controllers=3).traces()
+    assert {name for name, _ in told(ask(_role_of(traces, change)))} == broken
+
+
+def test_a_leader_that_keeps_its_role_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched(monkeypatch) as made:
+        play(SCHEDULES["raft_keep_role"], broken=True)
+    assert ("Q01", "") in told(made.judged())
