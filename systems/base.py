@@ -151,6 +151,10 @@ class System(Protocol):
     def last_words(self, node: Node) -> str:
         """The last line of the node's log: of a node that is down, why. Empty when it has none."""
 
+    def crash(self, node: Node, pid: int) -> str:
+        """How a process that is over ended by a bug of its own, as ``exit code 70``. Empty where it ended
+        otherwise, where its host lacks something, and where nobody knows."""
+
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
         """Waits until every node runs, is unfenced, and the cluster answers. Says what it last saw when it
         gives up."""

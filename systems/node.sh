@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts, stops and probes the one node of this host. Installed by systems/common/node_script.py.
 #
-#   node.sh start [ADDRESS:]PORT WAIT_S   stop WAIT_S   kill   pause   resume   pid
+#   node.sh start [ADDRESS:]PORT WAIT_S   stop WAIT_S   kill   pause   resume   pid   code PID
 #
 # It is ROOT/opt/wrackline/node.sh, called by this path; ROOT is empty where the host is a whole machine, and the
 # host's folder where several share one. Those are given the ADDRESS (IPv4) that the node listens at.
@@ -9,10 +9,12 @@
 # What is started is the shell script PROGRAM: its last command is an exec, and the path of the node's
 # configuration, a file in CONFIGS, is an argument of what it executes.
 # Exit codes: 0 done (or so already), 3 the node died while starting, 4 the port is taken, 5 it did not stop
-# in time, 6 it does not run. After an error stdout holds the last lines of the node's log.
+# in time, 6 it does not run. After an error stdout holds the last lines of the node's log. `code` prints the exit
+# code of a node's process that is over, and nothing where the machine lost its power first.
 
 ROOT=${0%/opt/wrackline/node.sh}
 PID_FILE=$ROOT/run/wrackline/broker.pid
+CODES=$ROOT/run/wrackline/exit-codes
 LOG=$ROOT/var/log/wrackline/broker.log
 PROGRAM=$ROOT/opt/wrackline/program
 CONFIGS=$ROOT/etc/wrackline
@@ -64,9 +66,19 @@ start() {
     mkdir -p "$ROOT/run/wrackline" "$ROOT/var/log/wrackline"
     ulimit -n 65536 2>/dev/null
     cd /
-    setsid sh "$PROGRAM" >>"$LOG" 2>&1 </dev/null &
-    child=$!
-    echo $child >"$PID_FILE.new" && mv "$PID_FILE.new" "$PID_FILE"
+    rm -f "$PID_FILE"
+    # A shell waits for the node, for nobody else learns its exit code.
+    setsid sh -c '
+        sh "$1" &
+        echo $! >"$2.new" && mv "$2.new" "$2"
+        wait $!
+        echo "$! $?" >>"$3"
+    ' node.sh "$PROGRAM" "$PID_FILE" "$CODES" >>"$LOG" 2>&1 </dev/null &
+    shell=$!
+    until child=$(cat "$PID_FILE" 2>/dev/null); do
+        kill -0 $shell 2>/dev/null || { log_tail; return 3; }
+        sleep 0.01
+    done
     # Alive when the time is up is good enough: a node may listen only once it knows its controller.
     while [ "$(now)" -le "$until" ]; do
         kill -0 $child 2>/dev/null || { log_tail; return 3; }
@@ -93,5 +105,6 @@ kill) running || exit 0; kill -KILL "$pid"; gone_within 5 ;;
 pause) running || exit 6; kill -STOP "$pid" ;;
 resume) running || exit 6; kill -CONT "$pid" ;;
 pid) running && echo "$pid"; exit 0 ;;
+code) awk -v pid="$2" '$1 == pid { code = $2 } END { print code }' "$CODES" 2>/dev/null; exit 0 ;;
 *) echo "node.sh: unknown command: $1" >&2; exit 2 ;;
 esac

@@ -4,7 +4,7 @@ with hosts and nodes any more.
 The runner looks at the cluster once a second or more often, and writes down what does not move
 (wrackline.history.model, ``liveness``). One that is the same in consecutive looks, from the first to the
 last for as long as its bound or longer, has broken its promise. What moves meanwhile, or is excused by then,
-begins anew.
+begins anew. A crash is a row of its own, and breaks its promise at once.
 """
 
 from __future__ import annotations
@@ -76,20 +76,24 @@ def _finding(one: _Standstill, about: AboutRun) -> Iterator[Finding]:
     first, last, extra = one.first, one.last, one.last["extra"]
     place = last["topic"], last["partition"]
     excuse = f"; {extra['excuse']}" if extra["excuse"] else ""
+    if extra["bound_s"]:
+        when = f"from {seconds(first['time_ns'])} to {seconds(last['time_ns'])}, "
+        when += f"and {extra['bound_s']:g} s is the most that it may take"
+    else:
+        when = f"by {seconds(first['time_ns'])}"
     yield Finding(
         anomaly=extra["promise"],
         log=about.logs.get(place),
         operations=[first["index"], last["index"]],
         where="excused" if extra["excuse"] else None,
-        sentence=f"{extra['subject']} {_SHOWS[extra['promise']]} from {seconds(first['time_ns'])} to "
-        f"{seconds(last['time_ns'])}, and {extra['bound_s']:g} s is the most that it may take: "
-        f"{extra['state']}{excuse}",
+        sentence=f"{extra['subject']} {_SHOWS[extra['promise']]} {when}: {extra['state']}{excuse}",
         since_ns=first["time_ns"],
         until_ns=last["time_ns"],
     )
 
 
 _SHOWS = {
+    "crash": "ended by a bug of its own",
     "failed-start": "did not run",
     "offline-partition": "had no leader",
     "under-replicated": "was not in the ISR",
@@ -106,6 +110,9 @@ found_by(
     Walk(name="liveness", needs=frozenset({LIVENESS}), reads=frozenset({LIVENESS}), find=find),
     Family.LIVENESS,
     {
+        "crash": WalkAnomaly(
+            "a node ends by a bug of its own, though its host is well", Promise.INTACT_FILES
+        ),
         "failed-start": WalkAnomaly(
             "a node dies whenever it is started, though its host is well", Promise.STARTS
         ),

@@ -160,15 +160,15 @@ def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> d
 
 def bound(verdict: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what changes in a verdict whose contract has the invariants: each that was broken is an
-    anomaly, by its id, and a run that showed nothing else is a violation. A run whose hosts failed, or that
-    has to show something, keeps its verdict."""
+    anomaly, by its id, and a run that showed nothing else is a violation, also where its hosts failed. A run
+    that has to show something keeps its verdict."""
     counts = Counter(str(one["id"]) for one in section["broken"])
     rows = [
         {"anomaly": id_, "meaning": Meaning.VIOLATION.value, "count": count, "why": _BINDS}
         for id_, count in sorted(counts.items())
     ]
     result: dict[str, Any] = {"anomalies": [*verdict["anomalies"], *rows]}
-    if verdict["verdict"] in (Verdict.PASS, Verdict.INCONCLUSIVE):
+    if verdict["verdict"] in (Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.INFRASTRUCTURE):
         result |= {
             "verdict": Verdict.VIOLATION.value,
             "exit_code": EXIT_CODES[Verdict.VIOLATION],

@@ -11,6 +11,7 @@ from wrackline.proving.model.columns import TOPIC, Block, one_event
 from wrackline.proving.model.drawing import BEGIN_NS
 
 PROMISES = (
+    "crash",
     "failed-start",
     "offline-partition",
     "under-replicated",

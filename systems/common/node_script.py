@@ -7,6 +7,8 @@ the node. Whatever is said to a node goes over SSH; errors name host, node, comm
 from __future__ import annotations
 
 from importlib.resources import files
+from signal import SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV
+from typing import ClassVar
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dirs, folders_of
@@ -17,6 +19,11 @@ from wrackline.systems.common.on_hosts import deploy_error, on_each, run_on
 
 class NodeScript:
     """Nodes that are started by the script on their hosts. Safe to use from several threads."""
+
+    _crash_codes: ClassVar[frozenset[int]] = frozenset(
+        128 + number for number in (SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV)
+    )
+    """Exit codes of a program that has a bug."""
 
     def __init__(self, fleet: Fleet, nodes: tuple[Node, ...], start_s: float) -> None:
         """``start_s``: how long a node may take to listen."""
@@ -94,6 +101,13 @@ class NodeScript:
 
     def last_words(self, node: Node) -> str:
         return run_on(self.fleet, node, f"tail -n 1 {folders_of(node.host).log}", check=False).stdout.strip()
+
+    def crash(self, node: Node, pid: int) -> str:
+        code = run_on(self.fleet, node, f"{_script(node)} code {pid}", check=False).stdout.strip()
+        if not code or int(code) not in self._crash_codes:
+            return ""
+        log = run_on(self.fleet, node, f"tail -n 15 {folders_of(node.host).log}", check=False).stdout
+        return "" if is_of_host(log) else f"exit code {code}"
 
     def _assert_alive(self, node: Node) -> None:
         """Raises DeployError with the end of the log of a node that does not run."""

@@ -190,6 +190,9 @@ class ExternalSystem:
     def last_words(self, node: Node) -> str:
         return self._silence(node) or ""
 
+    def crash(self, node: Node, pid: int) -> str:  # noqa: ARG002 - of its processes nobody learns more
+        return ""
+
     def _silence(self, node: Node) -> str | None:
         """Returns why a broker does not answer; None when it does."""
         try:

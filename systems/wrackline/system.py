@@ -6,6 +6,7 @@ fleet's network. Hosts are worked on in parallel: a deployment takes as long as 
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import time
@@ -19,6 +20,7 @@ from wrackline.history.store import packed
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.node_log import last_line
+from wrackline.systems.common.node_script import NodeScript
 from wrackline.systems.common.nodes import REPLICATION_PORT, nodes_on
 from wrackline.systems.common.on_hosts import bringing, deploy_error, on_each
 from wrackline.systems.metadata_changes import Chronicle
@@ -37,6 +39,7 @@ class WracklineSystem(Deployed):
     """The `System` of our broker."""
 
     name = "wrackline"
+    _crash_codes = NodeScript._crash_codes | {os.EX_SOFTWARE}
     collected_config = "effective-config.toml"
 
     def __init__(

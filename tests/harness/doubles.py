@@ -75,6 +75,7 @@ class PaperSystem:
         self.isr: tuple[int, ...] = (1, 2, 3)
         self.broken: set[str] = set()
         self.pids: dict[str, int | None] = {node.host.name: node.node_id for node in self.nodes}
+        self.crashes: dict[int, str] = {}
         """By host; None: it does not run."""
         self.silent: set[str] = set()
         """Hosts that do not answer."""
@@ -125,6 +126,9 @@ class PaperSystem:
 
     def last_words(self, node: Node) -> str:
         return f"the log of {node.host.name} ends here"
+
+    def crash(self, node: Node, pid: int) -> str:  # noqa: ARG002 - the signature is that of the seam
+        return self.crashes.get(pid, "")
 
     def pid(self, node: Node) -> int | None:
         if node.host.name in self.silent:

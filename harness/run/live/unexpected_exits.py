@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.harness.run.liveness.promises import crash_of
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import DIED, NEMESIS, Event, Type
 from wrackline.nemesis.stage import Hold
@@ -197,9 +198,19 @@ class Deaths:
 
     def _begin(self, node: Node, seen: _Seen, proof: str, *, host: bool) -> None:
         self._count += 1
+        crash = "" if host or seen.pid is None else self._crash(node, seen.pid)
+        proof = f"{proof} ({crash})" if crash else proof
         seen.death = _Death(f"d{self._count}", proof, (node.host.name,) if host else ())
+        if crash:
+            self._recorder.record(crash_of(f"node {node.node_id} on {node.host.name}", seen.death.id, proof))
         for phase in ("begin", "active"):
             self._record(node, seen.death, phase, proof)
+
+    def _crash(self, node: Node, pid: int) -> str:
+        try:
+            return self._system.crash(node, pid)
+        except (FleetError, DeployError):
+            return ""
 
     def _end(self, node: Node, seen: _Seen, how: str) -> None:
         assert seen.death is not None

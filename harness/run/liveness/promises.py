@@ -13,6 +13,7 @@ from enum import Enum, auto
 from kio.schema.errors import ErrorCode
 
 from wrackline.harness.run.liveness.look import NO_ANSWER, Look
+from wrackline.history.model import CONTROL, LIVENESS, Event, Type
 from wrackline.history.wording import number, partition_label, plural
 from wrackline.kafka_client import coordination
 from wrackline.kafka_client.connection import Connection
@@ -367,6 +368,25 @@ def _is_sent_to(look: Look, place: Place) -> bool:
 
 def _name(place: Place) -> str:
     return f"{place[0]}-{place[1]}"
+
+
+CRASH = "crash"
+"""Has no bound, and nobody looks for it: whoever sees that a node is gone writes it down."""
+
+
+def crash_of(subject: str, name: str, state: str) -> Event:
+    """Returns the row of a node that ended by a bug of its own. ``name``: of this end, in the run."""
+    extra = {
+        "promise": CRASH,
+        "look": 1,
+        "kept": False,
+        "subject": subject,
+        "state": state,
+        "still": name,
+        "bound_s": 0.0,
+        "excuse": "",
+    }
+    return Event(CONTROL, Type.INFO, LIVENESS, extra=extra)
 
 
 PROMISES: tuple[Promise, ...] = (

@@ -14,6 +14,7 @@ from wrackline.harness.run.live.outcome import Options, Outcome, cannot_record
 from wrackline.harness.run.live.progress import Progress
 from wrackline.harness.run.live.setup import new_test_id, run_info, save_request
 from wrackline.harness.run.liveness.look import Subjects
+from wrackline.harness.run.liveness.promises import crash_of
 from wrackline.harness.run.logfile import logged_to
 from wrackline.harness.run.runner_events import write_troubles
 from wrackline.harness.run.simulated.clients import clients_of
@@ -116,5 +117,7 @@ def _driven(session: RecordedRun, watch: Callable[[], None], progress: Progress)
     except SimulationError as error:
         return str(error)
     except Exception as bug:  # noqa: BLE001 - a core that raises is as a node that ends: the run is judged so far
-        return f"a simulated node broke: {type(bug).__name__}: {bug}"
+        words = f"{type(bug).__name__}: {bug}"
+        session.history.record(world.now_ms, crash_of("a simulated node", "d1", words))
+        return f"a simulated node broke: {words}"
     return "" if session.is_read_back else "the final read did not end: the cluster was not whole again"

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import orjson
 
+from wrackline.broker.model.batches.batch import values_of
 from wrackline.broker.model.effects import Effect, Trace
 from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage, changed
 from wrackline.broker.model.metadata.records import PartitionChangeRecord, decode
@@ -26,6 +27,7 @@ from wrackline.broker.rules.leadership.election import RECOVERING
 from wrackline.simulator.invariants.observed.cluster import ObservedCluster
 from wrackline.simulator.invariants.observed.partition import ObservedPartition
 from wrackline.simulator.invariants.observed.step import Change, ObservedStep
+from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import World
 
 PartitionRecords = Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]
@@ -62,18 +64,21 @@ class Registrations(ObservedCluster):
         log = self.log(seen.node, METADATA)
         if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
             self.metadata.extend(seen.node, log)
+        effects = seen.step.effects
+        if seen.step.cut and log is not None:  # what it told ends in the middle; its log is whole
+            effects = tuple(_commits_of(log, before, image.metadata_offset))
         early = frozenset[NodeId]()
         former: PartitionRecords = {}
         """Of the same commit, under the level before."""
         if image.level != self._level:
             self._level = image.level
-            earlier = _committed_until_level(seen.step.effects)
+            earlier = _committed_until_level(effects)
             former = _partition_records(earlier, before)
             self._begin_anew(former)
             early = _registered(earlier, before)
         self._brokers_changed(seen, early)
-        committed = _partition_records(seen.step.effects, before)
-        min_isr_set = _has_set_min_isr(seen.step.effects, before)
+        committed = _partition_records(effects, before)
+        min_isr_set = _has_set_min_isr(effects, before)
         for partition in image.partitions():
             old = self._known.get(partition.tp)
             if old is partition or old == partition:
@@ -232,6 +237,14 @@ def _committed_until_level(effects: Sequence[Effect]) -> Sequence[Effect]:
         and effect.fields["record"]["type"] == "FeatureLevelRecord"
     ]
     return effects[: levels[-1]] if levels else ()
+
+
+def _commits_of(log: SimLog, after: int, upto: int) -> Iterator[Effect]:
+    """Yields the trace of each record of a metadata log past offset ``after``, up to ``upto``."""
+    for stored in log.batches[log.index_of(after + 1) :]:
+        for offset, value in values_of(stored.header, stored.data):
+            if after < offset <= upto:
+                yield Trace("ctl_commit", {"offset": offset, "record": orjson.loads(value)})
 
 
 def _committed(effects: Sequence[Effect], after: int) -> Iterator[Mapping[str, Any]]:

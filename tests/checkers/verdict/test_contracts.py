@@ -138,7 +138,7 @@ def left_behind(host: str) -> Fault:
 
 
 HEALED = ("under-replicated", "failed-start")
-INTACT_FILES = ("replica-divergence", "lost-on-replica", "corrupt")
+INTACT_FILES = ("replica-divergence", "lost-on-replica", "corrupt", "crash")
 ONE_LOG_DIR = ("duplicate-log",)
 ALWAYS = (
     *INTACT_FILES,

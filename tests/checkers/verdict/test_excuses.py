@@ -153,6 +153,7 @@ ALLOWANCES = [
     Allowance("under-replicated", {}, {"a node was down"}, needs_leader=False),
     Allowance("offline-partition", {}, set(), needs_leader=False),
     Allowance("failed-start", {}, {"changed files"}, open=True, needs_leader=False),
+    Allowance("crash", {}, {"changed files"}, open=True, needs_leader=False),
 ]
 EACH = pytest.mark.parametrize(
     "one", ALLOWANCES, ids=lambda one: f"{one.anomaly} {','.join(map(str, one.changes.values()))}"

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from wrackline.broker.core.requests.produce import ProduceHandler
 from wrackline.harness.records import record
 from wrackline.harness.run.judge import judge_outcomes
 from wrackline.harness.run.live.outcome import Options
@@ -285,3 +286,14 @@ def test_what_stands_still_after_the_faults_is_looked_for(tmp_path: Path) -> Non
         "offline-partition": True,
         "under-replicated": True,
     }
+
+
+def test_a_core_that_raises_is_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("no such partition")
+
+    monkeypatch.setattr(ProduceHandler, "_take", broken)
+    [judged] = judge_outcomes([run(spec(), Options(tmp_path))])
+    assert judged.word == "violation"
+    counts = {one["anomaly"]: one["count"] for one in judged.verdict["anomalies"] if one["count"]}
+    assert counts["crash"] == 1

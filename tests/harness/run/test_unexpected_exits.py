@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.doubles import PaperFleet, PaperSystem
 from wrackline.harness.run.live.unexpected_exits import SILENT_LOOKS, Deaths
-from wrackline.history.model import DIED, NEMESIS, Event, Type
+from wrackline.history.model import DIED, LIVENESS, NEMESIS, Event, Type
 from wrackline.nemesis.stage import Hold
 
 
@@ -67,6 +67,15 @@ def test_a_process_that_is_gone(paper: Paper) -> None:
     paper.deaths.close()
     assert [one[:2] for one in paper.died()[3:]] == [("d2", "begin"), ("d2", "active"), ("d2", "ended")]
     assert paper.died()[-1][-1].endswith("it was not seen to run again")
+
+
+def test_a_crash_is_a_row_of_its_own(paper: Paper) -> None:
+    paper.system.crashes[2] = "exit code 70"
+    paper.system.pids |= {"n2": 77, "n3": None}
+    paper.deaths.look()
+    [row] = [event.extra or {} for event in paper.events if event.f == LIVENESS]
+    assert (row["promise"], row["subject"], row["bound_s"]) == ("crash", "node 2 on n2", 0.0)
+    assert row["state"] == "process 2 of node 2 was gone (exit code 70)"
 
 
 def test_a_process_that_was_started_again_before_anybody_looked(paper: Paper) -> None:

@@ -13,6 +13,23 @@ FAST = (
 )
 
 OLD = {
+    "a controller that ended between two effects of a commit (I12)": (
+        "--seed 701687 --seconds 10 --profile kraft35 --upgrade-to kip966 --partitions 2 --producers "
+        "1 --idempotent --load bursts,sessions,wrap --weak 1 --produce-every-ms 60 --ask-every-ms 60 "
+        "--faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,"
+        "cut-controller,lag,hold-alter-request,hold-alter-response,hold-fetch-response,"
+        "hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,skew,disk-error,"
+        "disk-full,controller-kill,controller-power,controller-pause,controller-isolate,"
+        "controller-deaf,elect,move-leader,reassign,reassign-cancel,min-isr,delete-records,"
+        "churn-topic,hold-any,controller-midway,flush-error --fault-every-ms 800 --pairs 0.3 "
+        "--chains 0.4 --drills --broker-setting heartbeat_interval_ms=133 --broker-setting "
+        "replica_lag_time_max_ms=1000 --broker-setting replica_fetch_wait_max_ms=500 "
+        "--broker-setting replica_fetch_backoff_ms=200 --broker-setting request_timeout_ms=3000 "
+        "--broker-setting flush_mode=on-roll --broker-setting flush_messages=2 --broker-setting "
+        "flush_ms=1000 --broker-setting replica_fetch_max_bytes=5000 --broker-setting "
+        "replica_fetch_response_max_bytes=10000 --broker-setting "
+        "high_watermark_checkpoint_interval_ms=50 --controller-setting session_timeout_ms=800"
+    ),
     "a kill between a copy of the metadata and its snapshot": (
         "--seed 600402 --seconds 10 --brokers 5 --load times --produce-every-ms 500 --ask-every-ms "
         "60 --faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,"

@@ -142,6 +142,20 @@ def _spoil_program(on: Stage) -> Callable[[], None]:
     return mend
 
 
+# --- a node that ends by itself -----------------------------------------------------------------------------
+
+
+def end_by(signal: str) -> Break:
+    """A follower gets a signal that no fault has sent."""
+
+    def end(on: Stage) -> None:
+        cluster, fleet = on.cluster, on.scenario.live.parts.fleet
+        node = next(one for one in cluster.nodes if one.node_id != cluster.leader().node_id)
+        fleet.remote(node.host).run(f"kill -{signal} {cluster.system.pid(node)}")
+
+    return end
+
+
 # --- a replica that is throttled ----------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.run.liveness import scenes
 from tests.harness.run.liveness.scenes import OWN, TXN, Break, play
-from wrackline.harness.run.liveness.promises import PROMISES
+from wrackline.harness.run.liveness.promises import CRASH, PROMISES
 
 pytestmark = [pytest.mark.fleet, pytest.mark.apart]
 
@@ -20,7 +20,7 @@ UNVERIFIED = (
 ONE_REPLICA = "{kind: apache-kafka, version: 4.4.0, config: {offsets.topic.replication.factor: 1}}"
 GROUP = "workload={name: group, duration_s: 6, rate: 20}"
 FOUR_BROKERS = "fleet={kind: netns, brokers: 4, controllers: 3, combined: true}"
-NAMES = {one.name for one in PROMISES}
+NAMES = {CRASH, *(one.name for one in PROMISES)}
 
 SCENES: list[tuple[str, Break, str, tuple[str, ...], dict[str, str]]] = [
     (
@@ -78,6 +78,15 @@ def test_a_node_that_dies_whenever_it_is_started_breaks_a_promise(tmp_path: Path
         "failed-start": "violation",
         "under-replicated": "allowed",
     }
+
+
+def test_a_node_that_crashes_breaks_a_promise(tmp_path: Path) -> None:
+    assert broken(tmp_path, scenes.end_by("SEGV"), OWN) == {"crash": "violation"}
+
+
+@pytest.mark.nightly
+def test_a_node_that_somebody_has_killed_did_not_crash(tmp_path: Path) -> None:
+    assert broken(tmp_path, scenes.end_by("KILL"), OWN) == {}
 
 
 @pytest.mark.nightly
