@@ -13,6 +13,23 @@ FAST = (
 )
 
 OLD = {
+    "an answer to a log that was cut since, and has grown to the same end (I02)": (
+        "--seed 703253 --seconds 15 --idempotent --load bursts,retention --produce-every-ms 60 "
+        "--ask-every-ms 200 --faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,"
+        "cut-controller,hold-alter-request,hold-alter-response,hold-fetch-response,"
+        "hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,skew,disk-error,"
+        "disk-full,controller-kill,controller-power,controller-pause,controller-isolate,elect,"
+        "move-leader,min-isr,delete-records,hold-any,controller-midway,flush-error --fault-every-ms "
+        "4500 --pairs 0.1 --chains 0.8 --drills --broker-setting heartbeat_interval_ms=133 "
+        "--broker-setting replica_lag_time_max_ms=2000 --broker-setting "
+        "replica_fetch_wait_max_ms=500 --broker-setting replica_fetch_backoff_ms=200 "
+        "--broker-setting request_timeout_ms=3000 --broker-setting flush_mode=every-write "
+        "--broker-setting flush_messages=7 --broker-setting flush_ms=200 --broker-setting "
+        "replica_fetch_max_bytes=600 --broker-setting replica_fetch_response_max_bytes=1200 "
+        "--broker-setting max_incremental_fetch_session_cache_slots=1 --broker-setting "
+        "min_incremental_fetch_session_eviction_ms=0 --controller-setting session_timeout_ms=800 "
+        "--controller-setting unclean_recovery_strategy=manual --controller-setting placement=striped"
+    ),
     "a controller that ended between two effects of a commit (I12)": (
         "--seed 701687 --seconds 10 --profile kraft35 --upgrade-to kip966 --partitions 2 --producers "
         "1 --idempotent --load bursts,sessions,wrap --weak 1 --produce-every-ms 60 --ask-every-ms 60 "

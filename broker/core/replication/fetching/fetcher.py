@@ -16,23 +16,16 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetching.epoch_probe import EpochProbe
 from wrackline.broker.core.replication.fetching.fetcher_session import FetcherSession
-from wrackline.broker.core.replication.fetching.following import Following, Outcome
+from wrackline.broker.core.replication.fetching.following import Asked, Following, Outcome
 from wrackline.broker.core.replication.fetching.range_probe import RangeProbe
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.messages.requests import FetchPartition, FetchRequest, FetchResponse, Response
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, NodeId, TopicPartition
-from wrackline.broker.model.values import NO_ERROR, dataclass
+from wrackline.broker.model.values import NO_ERROR
 
 _CHANNELS = 4
 """Overtaking requests take turns on these, so that connections are few and waiting behind a poll is rare."""
 _SESSION_ERRORS = (ErrorCode.fetch_session_id_not_found, ErrorCode.invalid_fetch_session_epoch)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    offset: int
-    leader_epoch: int
-    reset: int
 
 
 def slot_of(tp: TopicPartition, fetchers: int) -> int:
@@ -187,7 +180,7 @@ class Fetcher:
         for following in ready:
             replica = following.replica
             log = replica.log
-            asked[replica.tp] = Asked(log.leo, replica.leader_epoch, following.reset)
+            asked[replica.tp] = Asked(log.leo, replica.leader_epoch, following.reset, log.epochs.latest)
             partitions.append(
                 FetchPartition(
                     tp=replica.tp,
@@ -251,7 +244,7 @@ class Fetcher:
             if overtaken:  # its high watermark is an older one; the session does not tell the newer one again
                 newest = max(result.high_watermark, following.replica.high_watermark)
                 result = replace(result, high_watermark=newest)
-            outcome = following.answered(question.offset, question.leader_epoch, question.reset, result)
+            outcome = following.answered(question, result)
             if outcome is Outcome.ADVANCED:
                 # Last in line next time, so that one busy partition cannot starve the others of bytes.
                 self._partitions[result.tp] = self._partitions.pop(result.tp)

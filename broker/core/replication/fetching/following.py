@@ -10,7 +10,7 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetching import validation
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.messages.requests import EpochEndOffset, FetchResult
-from wrackline.broker.model.values import NO_ERROR
+from wrackline.broker.model.values import NO_ERROR, dataclass
 from wrackline.broker.rules.replication.epoch_end import end_of_epoch
 from wrackline.broker.rules.replication.fetching import AnswerFacts
 
@@ -22,6 +22,17 @@ class Outcome(Enum):
     TRUNCATED = "cut where the logs diverge"
     PAUSED = "refused, try later"
     OUT_OF_RANGE = "the leader's range must be asked for"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The state of a follower when it asked."""
+
+    offset: int
+    leader_epoch: int
+    reset: int
+    last_epoch: int
+    """Of the last record that it had."""
 
 
 class Following:
@@ -41,15 +52,17 @@ class Following:
         backoff = self._ctx.rules.fetch.backoff_ms(error, self._ctx.config.replica_fetch_backoff_ms)
         self.paused_until = self._ctx.now_ms + backoff
 
-    def answered(self, asked_offset: int, asked_epoch: int, asked_reset: int, result: FetchResult) -> Outcome:
+    def answered(self, asked: Asked, result: FetchResult) -> Outcome:
         replica = self.replica
         facts = AnswerFacts(
-            asked_offset=asked_offset,
-            asked_epoch=asked_epoch,
-            asked_reset=asked_reset,
+            asked_offset=asked.offset,
+            asked_epoch=asked.leader_epoch,
+            asked_reset=asked.reset,
+            asked_last_epoch=asked.last_epoch,
             leo=replica.log.leo,
             leader_epoch=replica.leader_epoch,
             reset=self.reset,
+            last_epoch=replica.log.epochs.latest,
         )
         if not self._ctx.rules.fetch.accepts(facts):
             return Outcome.IGNORED

@@ -163,6 +163,18 @@ def test_an_overtaken_answer_to_a_former_offset_changes_nothing() -> None:
     assert (solo.replica.log.leo, solo.replica.high_watermark) == (1, 1)
 
 
+def test_an_overtaken_answer_to_a_log_that_was_cut_since_changes_nothing() -> None:
+    """Same leader, same epoch, same end: but the record before it is another one (the seed 703253)."""
+    solo = follower([1])
+    late, _ = asked(solo)
+    solo.metadata(PartitionRecord(1, TOPIC_ID, (1, 2), (1, 2), 1, 3, 0))
+    answer(solo, solo.sent("fetcher-0.1"), diverging=EpochEndOffset(1, 0), high_watermark=0)
+    assert solo.replica.log.leo == 0
+    answer(solo, solo.sent("fetcher-0.1"), records=records(0, 3), high_watermark=1)
+    answer(solo, late, diverging=EpochEndOffset(1, 0), high_watermark=1)
+    assert (solo.replica.log.leo, solo.replica.log.epochs.latest) == (1, 3)
+
+
 def test_an_overtaken_answer_lowers_no_high_watermark() -> None:
     """A session tells a high watermark once: what an older answer lowers, no later one raises again."""
     solo = follower([1])

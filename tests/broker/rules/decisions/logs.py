@@ -113,9 +113,12 @@ def may_show_end(rules: Rules, facts: Facts) -> object:
 
 
 def accepts(rules: Rules, facts: Facts) -> object:
-    """The follower is at log end 5, in leader epoch 4, in its second stay."""
-    asked, epoch, stay = (int(facts[name]) for name in ("asked at", "in epoch", "in stay"))
-    return rules.fetch.accepts(AnswerFacts(asked, epoch, stay, leo=5, leader_epoch=4, reset=2))
+    """The follower is at log end 5, in leader epoch 4, in its second stay, and its last record is of epoch
+    4."""
+    asked, epoch, stay, last = (int(facts[name]) for name in ("asked at", "in epoch", "in stay", "after"))
+    return rules.fetch.accepts(
+        AnswerFacts(asked, epoch, stay, last, leo=5, leader_epoch=4, reset=2, last_epoch=4)
+    )
 
 
 def may_append(rules: Rules, facts: Facts) -> object:
