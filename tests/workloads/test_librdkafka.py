@@ -11,9 +11,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from pydantic import ValidationError
 
 from wrackline.workloads.clients.base import ClientError, Outgoing, RefusedSetting, Unavailable
@@ -141,6 +143,42 @@ def test_another_version_is_loaded_beside_the_installed_one(second: str, mock_cl
     with pytest.raises(RefusedSetting, match=r"batch\.size"):
         library.check(LogSpec(client=ClientSettings(version=second, librdkafka={"batch.size": "x"})))
     assert confluent_kafka is sys.modules["confluent_kafka"]
+
+
+class Forgetful:
+    """A handle without metadata until somebody asks for a topic, as one is when no broker was there for a
+    while."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.topics: list[str] = []
+
+    def get_watermark_offsets(self, *args: Any, **options: Any) -> Any:
+        if not self.topics:
+            raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+        return self._handle.get_watermark_offsets(*args, **options)
+
+    def list_topics(self, topic: str, *, timeout: float) -> Any:
+        self.topics.append(topic)
+        return self._handle.list_topics(topic, timeout=timeout)
+
+    def close(self) -> None:
+        self._handle.close()
+
+
+def test_a_client_that_has_forgotten_a_topic_asks_for_it(mock_cluster: str) -> None:
+    settings = LogSpec()
+    library = make_library(settings.client)
+    producer = library.producer(mock_cluster, settings)
+    producer.send("log", [Outgoing(0, b"k", b"v", 5)])
+    producer.close()
+    consumer: Any = library.consumer(mock_cluster, settings)
+    consumer._handle = Forgetful(consumer._handle)
+    with pytest.raises(ClientError, match="_UNKNOWN_PARTITION"):
+        consumer.ends("log", 0)
+    assert consumer.ends("log", 0) == (0, 1)
+    assert consumer._handle.topics == ["log"]
+    consumer.close()
 
 
 def test_a_version_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

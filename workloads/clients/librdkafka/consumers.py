@@ -150,12 +150,17 @@ class RdkafkaConsumer:
         }
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
+        timeout_s = self._client.end_timeout_ms / 1e3
         with in_our_words(self._kafka):
-            low, high = self._handle.get_watermark_offsets(
-                self._kafka.TopicPartition(topic, partition),
-                timeout=self._client.end_timeout_ms / 1e3,
-                cached=False,
-            )
+            try:
+                low, high = self._handle.get_watermark_offsets(
+                    self._kafka.TopicPartition(topic, partition), timeout=timeout_s, cached=False
+                )
+            except self._kafka.KafkaException as refused:
+                # Once no broker was there it forgets its topics, and asks for none of them by itself.
+                if refused.args[0].code() == KafkaError._UNKNOWN_PARTITION:
+                    self._handle.list_topics(topic, timeout=timeout_s)
+                raise
         return low, high
 
     def committed(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
