@@ -102,6 +102,7 @@ _SHOWS = {
     "refused-operation": "never succeeded",
     "hanging-transaction": "was neither committed nor aborted",
     "stuck-lso": "had the same last stable offset below its high watermark",
+    "late-fencing": "was not fenced",
     "leader-on-failed-disk": "kept a leader whose disk takes no writes",
 }
 """Anomaly -> what its subject did, as it stands in a sentence."""
@@ -136,6 +137,9 @@ found_by(
         ),
         "stuck-lso": WalkAnomaly(
             "the last stable offset stands still below the high watermark", Promise.LIVENESS
+        ),
+        "late-fencing": WalkAnomaly(
+            "a node that is down leads, or is in an ISR, though another member is well", Promise.LIVENESS
         ),
         "leader-on-failed-disk": WalkAnomaly(
             "a partition keeps a leader whose disk takes no writes", Promise.LIVENESS

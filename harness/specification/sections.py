@@ -117,7 +117,7 @@ class Thresholds(Strict):
 
 class LivenessSpec(Strict):
     """How long the cluster may take, once faults are over, until everything moves again. Without a bound:
-    twice ``system.waits.full_isr_s``, and for ``disk_s`` as long as that."""
+    twice ``system.waits.full_isr_s``, for ``disk_s`` as long as that, and nothing for ``fence_s``."""
 
     leader_s: LimitS | None = None
     """Every partition has a leader, as long as a replica that may lead is there."""
@@ -134,10 +134,13 @@ class LivenessSpec(Strict):
     """Of every kind of operation that clients try one succeeds."""
     disk_s: LimitS | None = None
     """While a disk takes no writes, another replica of the ISR leads."""
+    fence_s: LimitS | None = None
+    """While a node is killed, paused or without power, it is in no ISR that has another member."""
 
     def bounds(self, full_isr_s: float) -> dict[str, float]:
         """Returns the bound of each key. ``full_isr_s``: of ``system.waits``."""
         usual = dict.fromkeys(type(self).model_fields, 2 * full_isr_s) | {"disk_s": full_isr_s}
+        del usual["fence_s"]
         return usual | self.model_dump(exclude_none=True)
 
 

@@ -20,6 +20,7 @@ PROMISES = (
     "refused-operation",
     "hanging-transaction",
     "stuck-lso",
+    "late-fencing",
     "leader-on-failed-disk",
 )
 BOUND_LOOKS = 3

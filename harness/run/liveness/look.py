@@ -96,6 +96,8 @@ class Look:
     """When that was, by the clock."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """Host -> the fault of its disk that is in force there."""
+    down: Mapping[str, str] = field(default_factory=dict)
+    """Host -> the fault under which its node takes no messages, where no other kind is in force."""
     hit: Collection[str] = ()
     """Hosts under any fault."""
     starts: dict[int, Starts] = field(default_factory=dict)

@@ -6,7 +6,7 @@ that yields what does not move; its name is that of the anomaly (docs/anomalies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -38,7 +38,7 @@ class When(Enum):
     """When a promise is asked for."""
 
     FAULT = auto()
-    """While a fault of a disk is in force."""
+    """While certain faults are in force."""
     HEALED = auto()
     """From healing on."""
     DRIVEN = auto()
@@ -347,6 +347,26 @@ def _leader_on_failed_disk(look: Look) -> Iterator[Stall]:
             yield Stall(_name(place), state, f"{leader}/{one.leader_epoch}/{high}", place, host)
 
 
+def _late_fencing(look: Look) -> Iterator[Stall]:
+    """Nodes that are down and lead, or are in an ISR, though another member of it is well and so is every
+    controller."""
+    deciding = [node for node in look.system.nodes if node.is_controller or node.is_zookeeper]
+    if look.state.controller < 0 or {look.host(look.state.controller), *_names(deciding)} & set(look.down):
+        return
+    for place, one in sorted(look.partitions.items()):
+        well = [node for node in one.isr if look.host(node) not in look.down]
+        for node in one.isr if well else ():
+            if fault := look.down.get(look.host(node)):
+                role = "leads" if node == one.leader else "is in the ISR of"
+                state = f"under {fault} it {role} {_name(place)} (leader epoch {one.leader_epoch})"
+                subject = f"{look.host(node)} of {_name(place)}"
+                yield Stall(subject, f"{state}; {look.hosts(well)} of the ISR is well", "", place)
+
+
+def _names(nodes: Iterable[Node]) -> set[str]:
+    return {node.host.name for node in nodes}
+
+
 def _ends(look: Look, node: Node, places: Sequence[Place]) -> Mapping[Place, int | ErrorCode]:
     try:
         return look.ask(node, lambda one: coordination.end_offsets(one, places, committed=False))
@@ -398,5 +418,6 @@ PROMISES: tuple[Promise, ...] = (
     Promise("refused-operation", "operation_s", When.DRIVEN, _refused_operation),
     Promise("hanging-transaction", "transaction_s", When.STOPPED, _hanging_transaction, by_broker=True),
     Promise("stuck-lso", "transaction_s", When.STOPPED, _stuck_lso, by_broker=True),
+    Promise("late-fencing", "fence_s", When.FAULT, _late_fencing),
     Promise("leader-on-failed-disk", "disk_s", When.FAULT, _leader_on_failed_disk, by_broker=True),
 )

@@ -21,6 +21,8 @@ EVERY_S = 0.5
 """So often the cluster is looked at."""
 OF_DISKS = ("read-only", "disk-errors")
 """Faults under which a disk takes no writes."""
+STOPS = ("kill", "pause", "power-cut")
+"""Faults under which a node takes no messages, and which hinder nobody else."""
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +87,11 @@ class Liveness:
         self._mutex = threading.Lock()
         self._in_force: dict[str, tuple[str, tuple[str, ...]]] = {}
         """Id of each fault in force -> its name and hosts."""
+        self._tries, self._began_s = subjects.tries(), clock()
+        """When disks began to fail."""
+        self._disks_fail = self._was_asked = False
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch_disks, name="liveness", daemon=True)
+        self._thread = threading.Thread(target=self._watch_faults, name="liveness", daemon=True)
         recorder.listeners.append(self._on_event)
 
     # --- after healing ------------------------------------------------------------------------------------
@@ -128,7 +133,7 @@ class Liveness:
             for one in course.standstills.values()
         ]
 
-    # --- while a fault of a disk is in force --------------------------------------------------------------
+    # --- while faults are in force ------------------------------------------------------------------------
 
     def start(self) -> None:
         self._thread.start()
@@ -139,21 +144,28 @@ class Liveness:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def _watch_disks(self) -> None:
-        promises = [one for one in self._promises if one.when is When.FAULT]
-        tries, began, in_force = self._subjects.tries(), self._clock(), False
+    def _watch_faults(self) -> None:
         while not self._ended.wait(EVERY_S):
-            faults, hit = self._faults()
-            if faults and not in_force:
-                tries, began = self._subjects.tries(), self._clock()
-            if faults or in_force:  # once more when they are over
-                look = Look(self._system, self._subjects, tries, began, faults, hit, clock=self._clock)
-                try:
-                    for promise in promises:
-                        self._ask(promise, look)
-                except RecordingFailed:
-                    return
-            in_force = bool(faults)
+            try:
+                self.look_at_faults()
+            except RecordingFailed:
+                return
+
+    def look_at_faults(self) -> None:
+        """Looks at what is promised while faults are in force. Raises RecordingFailed."""
+        disks, down, hit = self._faults()
+        if disks and not self._disks_fail:
+            self._tries, self._began_s = self._subjects.tries(), self._clock()
+        self._disks_fail = bool(disks)
+        is_asked = bool(disks or down)
+        if is_asked or self._was_asked:  # once more when they are over
+            look = Look(
+                self._system, self._subjects, self._tries, self._began_s, disks, down, hit, clock=self._clock
+            )
+            for promise in self._promises:
+                if promise.when is When.FAULT and promise.bound in self._bounds:
+                    self._ask(promise, look)
+        self._was_asked = is_asked
 
     def _on_event(self, event: Event) -> None:
         if event.process != NEMESIS or event.extra is None or event.f == DIED:
@@ -165,12 +177,15 @@ class Liveness:
             elif phase in ("undo", "ended"):
                 self._in_force.pop(name, None)
 
-    def _faults(self) -> tuple[Mapping[str, str], Collection[str]]:
-        """Returns host -> the fault of its disk in force there, and the hosts under any fault."""
+    def _faults(self) -> tuple[Mapping[str, str], Mapping[str, str], Collection[str]]:
+        """Returns host -> the fault of its disk in force there, host -> the fault that keeps its node from
+        taking messages (none where any other fault is in force), and the hosts under any fault."""
         with self._mutex:
             every = list(self._in_force.values())
         disks = {host: name for name, hosts in every if name in OF_DISKS for host in hosts}
-        return disks, {host for _, hosts in every for host in hosts}
+        down = {host: name for name, hosts in every if name in STOPS for host in hosts}
+        is_alone = all(name in STOPS for name, _ in every)
+        return disks, down if is_alone else {}, {host for _, hosts in every for host in hosts}
 
     # --- a look -------------------------------------------------------------------------------------------
 

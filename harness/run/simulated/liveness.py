@@ -1,8 +1,9 @@
-"""The promises of liveness after healing, in virtual time: those that the cluster's metadata show."""
+"""The promises of liveness in virtual time: those that the cluster's metadata show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from wrackline.harness.run.liveness.look import Subjects
 from wrackline.harness.run.liveness.promises import When
@@ -44,19 +45,39 @@ class _Rows:
         self._run.history.record(self._run.world.now_ms, event)
 
 
-def watch_healed(
-    run: RecordedRun,
-    nodes: Sequence[Node],
-    state: Callable[[], ClusterState],
-    subjects: Subjects,
-    bounds: Mapping[str, float],
-    interrupted: Callable[[], bool],
-) -> None:
-    """Looks at what should move now, until it does or has stood still for as long as it may."""
+class Watch:
+    """Looks at the promises of one run: at those under faults from now on until it is healed."""
 
-    def pause() -> None:
-        run.go(lambda: False, run.world.now_ms + _PAUSE_MS)
+    def __init__(
+        self,
+        run: RecordedRun,
+        nodes: Sequence[Node],
+        state: Callable[[], ClusterState],
+        subjects: Subjects,
+        bounds: Mapping[str, float],
+    ) -> None:
+        self._run, self._rows, self._heard, self._ended = run, _Rows(run), 0, False
+        cluster = _Cluster(run, nodes, state)
+        self._liveness = Liveness(cluster, self._rows, subjects, bounds, lambda: run.world.now_ms / 1000)
+        if "fence_s" in bounds:
+            run.world.at(run.world.now_ms, self._look)
 
-    cluster, rows = _Cluster(run, nodes, state), _Rows(run)
-    liveness = Liveness(cluster, rows, subjects, bounds, lambda: run.world.now_ms / 1000)
-    liveness.watch(When.HEALED, give_up=lambda _: interrupted(), pause=pause)
+    def _look(self) -> None:
+        if not self._ended:
+            events = self._run.history.events
+            for event in events[self._heard :]:
+                for listener in self._rows.listeners:
+                    listener(event)
+            self._heard = len(events)
+            self._liveness.look_at_faults()
+            self._run.world.at(self._run.world.now_ms + _PAUSE_MS, self._look)
+
+    def healed(self, interrupted: Callable[[], bool]) -> None:
+        """Looks at what should move now, until it does or has stood still for as long as it may."""
+        self._ended = True
+        pause = partial(self._run.go, lambda: False)
+        self._liveness.watch(
+            When.HEALED,
+            give_up=lambda _: interrupted(),
+            pause=lambda: pause(self._run.world.now_ms + _PAUSE_MS),
+        )

@@ -19,7 +19,7 @@ from wrackline.harness.run.logfile import logged_to
 from wrackline.harness.run.runner_events import write_troubles
 from wrackline.harness.run.simulated.clients import clients_of
 from wrackline.harness.run.simulated.faults import PlannedFaults
-from wrackline.harness.run.simulated.liveness import watch_healed
+from wrackline.harness.run.simulated.liveness import Watch
 from wrackline.harness.run.simulated.setup import configs, setup_of
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
@@ -66,16 +66,14 @@ def _made(spec: Spec, options: Options, test_id: str, run_dir: Path, progress: P
     )
     info = run_info(spec, test_id, system, plan)
 
-    def watch() -> None:
-        places = [(spec.topic.name, number) for number in range(spec.topic.partitions)]
-        manual = info.recovery_strategy == MANUAL
-        subjects = Subjects(places, unclean=info.unclean_election, by_hand=manual)
-        bounds = spec.contract.liveness.bounds(spec.system.waits.full_isr_s)
-        watch_healed(session, system.nodes, faults.state, subjects, bounds, interrupts.asked.is_set)
-
+    places = [(spec.topic.name, number) for number in range(spec.topic.partitions)]
+    manual = info.recovery_strategy == MANUAL
+    subjects = Subjects(places, unclean=info.unclean_election, by_hand=manual)
+    bounds = spec.contract.liveness.bounds(spec.system.waits.full_isr_s)
+    watch = Watch(session, system.nodes, faults.state, subjects, bounds)
     began = time.monotonic()
     with interrupts.watching(), interrupts.gently():
-        trouble = _driven(session, watch, progress)
+        trouble = _driven(session, lambda: watch.healed(interrupts.asked.is_set), progress)
     world = session.world
     progress.say(f"{world.now_ms / 1000:.0f} s of virtual time in {time.monotonic() - began:.1f} s")
     write_run(

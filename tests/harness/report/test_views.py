@@ -65,7 +65,7 @@ def test_anomalies_are_ordered_and_split_by_whether_anything_was_found(report: R
         "lost-write", "vanished-read", "lost-committed", "lost-on-replica", "inconsistent-offset",
         "replica-divergence", "phantom", "not-linearizable", "unproven-write",
     ]  # fmt: skip
-    assert len(report.clean) == 65
+    assert len(report.clean) == 66
     assert [(gap.what, gap.why) for gap in report.gaps] == [("verdict.json", UNSEALED)]
 
 

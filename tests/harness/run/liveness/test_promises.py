@@ -16,7 +16,7 @@ from wrackline.checkers.verdict.anomaly import Family
 from wrackline.fleets.base import Host
 from wrackline.harness.run.liveness import promises
 from wrackline.harness.run.liveness.look import START_EVERY_S, Look, NoReport, Starts, Subjects
-from wrackline.harness.run.liveness.promises import PROMISES, Stall
+from wrackline.harness.run.liveness.promises import CRASH, PROMISES, Stall
 from wrackline.harness.specification.sections import LivenessSpec
 from wrackline.history.model import NODE_DIED
 from wrackline.kafka_client.coordination import OpenProducer, TransactionState
@@ -98,12 +98,13 @@ class Cluster:
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
+        self.controller = 1
         self.nodes = tuple(Node(n, Host(f"n{n}", ""), frozenset({"broker"}), 9092) for n in (1, 2, 3))
 
     def describe(self, *, timeout_s: float) -> ClusterState:
         del timeout_s
         one = self._answers.partition
-        return ClusterState(1, self._answers.brokers, () if one is None else (one,))
+        return ClusterState(self.controller, self._answers.brokers, () if one is None else (one,))
 
     def is_running(self, node: Node) -> bool:
         return node.node_id not in self._answers.down
@@ -266,9 +267,10 @@ KEPT: list[tuple[str, dict[str, Any]]] = [
 
 def test_the_table_is_the_anomalies_and_the_keys_of_a_specification() -> None:
     anomalies = {one.name for one in checks() if one.family == Family.LIVENESS}
-    assert sorted(one.name for one in PROMISES) == sorted(anomalies)
+    assert sorted([CRASH, *(one.name for one in PROMISES)]) == sorted(anomalies)
     assert {one.bound for one in PROMISES} == set(LivenessSpec.model_fields)
-    tried = {name for name, *_ in BROKEN} | {"refused-operation", "leader-on-failed-disk"}
+    tried = {name for name, *_ in BROKEN} | {"refused-operation", "leader-on-failed-disk", "late-fencing"}
+    tried |= {CRASH}  # nobody looks for it (tests/harness/run/test_unexpected_exits.py)
     assert tried == anomalies
 
 
@@ -376,6 +378,42 @@ def test_a_leader_may_not_stay_on_a_failed_disk_while_clients_send(
     assert stalls(name, Answers(), tries=TALLY) == []
     assert stalls(name, Answers(partition=led(leader=2)), tries=sent) == []
     assert stalls(name, Answers(partition=led(isr=(1,))), tries=sent) == []
+
+
+@pytest.mark.parametrize(
+    ("down", "partition", "controller", "subjects"),
+    [
+        ((), led(), 3, []),
+        ((1,), led(), 3, ["n1 of log-0"]),
+        ((2,), led(), 3, ["n2 of log-0"]),
+        ((1, 2), led(), 3, ["n1 of log-0", "n2 of log-0"]),
+        ((1,), led(leader=2, isr=(2, 3)), 3, []),
+        ((1,), led(isr=(1,)), 3, []),
+        ((1, 2), led(isr=(1, 2)), 3, []),
+        ((1,), led(), 1, []),
+        ((1,), led(), -1, []),
+    ],
+    ids=[
+        "nobody down",
+        "leader",
+        "follower",
+        "both",
+        "out",
+        "alone",
+        "all",
+        "its controller",
+        "no controller",
+    ],
+)
+def test_a_node_that_is_down_leaves_isrs(
+    down: tuple[int, ...], partition: PartitionState, controller: int, subjects: list[str]
+) -> None:
+    cluster = Cluster(Answers(partition=partition))
+    cluster.controller = controller
+    [promise] = [one for one in PROMISES if one.name == "late-fencing"]
+    hosts = {f"n{node}": "pause" for node in down}
+    look = Look(cluster, Subjects([PLACE]), TALLY, 0.0, down=hosts, hit=hosts)  # type: ignore[arg-type]
+    assert [one.subject for one in promise.stalls(look)] == subjects
 
 
 def test_a_node_that_dies_is_started_again_after_a_while() -> None:
