@@ -17,7 +17,7 @@ WORDS: dict[str, tuple[int, str]] = {
     "ago": (8, "age"),
     "alike": (8, "equal"),
     "anew": (5, "again"),
-    "asked": (250, "requested"),
+    "asked": (248, "requested"),
     "astray": (2, "wrong_offset"),
     "beside": (23, "next to it"),
     "cited": (47, "citations"),

@@ -17,7 +17,7 @@ class AnswerFacts:
     asked_epoch: int
     asked_reset: int
     """How often the partition had been (re-)added to a fetcher when the request was made."""
-    asked_last_epoch: int
+    request_last_epoch: int
     """Of the last record that the follower had then: its log may have been cut since, and have grown to the
     same end."""
     leo: int
@@ -35,7 +35,7 @@ class FetchRules:
             facts.asked_offset == facts.leo
             and facts.asked_epoch == facts.leader_epoch
             and facts.asked_reset == facts.reset
-            and facts.asked_last_epoch == facts.last_epoch
+            and facts.request_last_epoch == facts.last_epoch
         )
 
     def may_append(self, batch_epoch: int, leader_epoch: int) -> bool:

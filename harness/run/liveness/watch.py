@@ -89,7 +89,7 @@ class Liveness:
         """Id of each fault in force -> its name and hosts."""
         self._tries, self._began_s = subjects.tries(), clock()
         """When disks began to fail."""
-        self._disks_fail = self._was_asked = False
+        self._disks_fail = self._was_due = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch_faults, name="liveness", daemon=True)
         recorder.listeners.append(self._on_event)
@@ -157,15 +157,15 @@ class Liveness:
         if disks and not self._disks_fail:
             self._tries, self._began_s = self._subjects.tries(), self._clock()
         self._disks_fail = bool(disks)
-        is_asked = bool(disks or down)
-        if is_asked or self._was_asked:  # once more when they are over
+        is_due = bool(disks or down)
+        if is_due or self._was_due:  # once more when they are over
             look = Look(
                 self._system, self._subjects, self._tries, self._began_s, disks, down, hit, clock=self._clock
             )
             for promise in self._promises:
                 if promise.when is When.FAULT and promise.bound in self._bounds:
                     self._ask(promise, look)
-        self._was_asked = is_asked
+        self._was_due = is_due
 
     def _on_event(self, event: Event) -> None:
         if event.process != NEMESIS or event.extra is None or event.f == DIED:

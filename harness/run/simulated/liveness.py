@@ -56,7 +56,7 @@ class Watch:
         subjects: Subjects,
         bounds: Mapping[str, float],
     ) -> None:
-        self._run, self._rows, self._heard, self._ended = run, _Rows(run), 0, False
+        self._run, self._rows, self._read, self._ended = run, _Rows(run), 0, False
         cluster = _Cluster(run, nodes, state)
         self._liveness = Liveness(cluster, self._rows, subjects, bounds, lambda: run.world.now_ms / 1000)
         if "fence_s" in bounds:
@@ -65,10 +65,10 @@ class Watch:
     def _look(self) -> None:
         if not self._ended:
             events = self._run.history.events
-            for event in events[self._heard :]:
+            for event in events[self._read :]:
                 for listener in self._rows.listeners:
                     listener(event)
-            self._heard = len(events)
+            self._read = len(events)
             self._liveness.look_at_faults()
             self._run.world.at(self._run.world.now_ms + _PAUSE_MS, self._look)
 

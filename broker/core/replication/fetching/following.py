@@ -58,7 +58,7 @@ class Following:
             asked_offset=asked.offset,
             asked_epoch=asked.leader_epoch,
             asked_reset=asked.reset,
-            asked_last_epoch=asked.last_epoch,
+            request_last_epoch=asked.last_epoch,
             leo=replica.log.leo,
             leader_epoch=replica.leader_epoch,
             reset=self.reset,
