@@ -215,9 +215,9 @@ def _no_deletions(run: Run, _: Figures) -> Met:
 
 def _moved_again(run: Run, _: Figures) -> Met:
     """Checks what was seen at the last look at each promise of liveness: that it was kept. What stood still
-    for as long as it may is a finding besides."""
+    for as long as it may is a finding besides; what has no bound, as a crash, is nothing but that."""
     short = [f"{promise}: nobody could tell: {error}" for promise, (_, error) in run.looks.items() if error]
-    last = [one for one in run.stalls if run.looks[one.promise][0] == one.look]
+    last = [one for one in run.stalls if one.bound_s and run.looks[one.promise][0] == one.look]
     for one in last:
         why = f", and the cluster could not help it: {one.excuse}" if one.excuse else ""
         short.append(f"{one.promise}: {one.subject} stood still until {seconds(one.time_ns)}{why}")

@@ -328,7 +328,8 @@ def _refused_operation(look: Look) -> Iterator[Stall]:
 def _leader_on_failed_disk(look: Look) -> Iterator[Stall]:
     """Leaders whose disk takes no writes, though others of the ISR could lead, while clients send and the
     high watermark stands still."""
-    for leader, places in look.by_leader(look.subjects.places).items():
+    leaders = look.by_leader(look.subjects.places) if look.faults else {}
+    for leader, places in leaders.items():
         fault, host = look.faults.get(look.host(leader)), look.host(leader)
         if fault is None:
             continue
@@ -350,6 +351,8 @@ def _leader_on_failed_disk(look: Look) -> Iterator[Stall]:
 def _late_fencing(look: Look) -> Iterator[Stall]:
     """Nodes that are down and lead, or are in an ISR, though another member of it is well and so is every
     controller."""
+    if not look.down:  # nobody need be asked, and perhaps nobody answers yet
+        return
     deciding = [node for node in look.system.nodes if node.is_controller or node.is_zookeeper]
     if look.state.controller < 0 or {look.host(look.state.controller), *_names(deciding)} & set(look.down):
         return

@@ -297,3 +297,5 @@ def test_a_core_that_raises_is_a_crash(tmp_path: Path, monkeypatch: pytest.Monke
     assert judged.word == "violation"
     counts = {one["anomaly"]: one["count"] for one in judged.verdict["anomalies"] if one["count"]}
     assert counts["crash"] == 1
+    details = {one["name"]: one["detail"] for one in judged.verdict["conditions"]}
+    assert "crash" not in details["everything moved again after healing"]

@@ -416,6 +416,15 @@ def test_a_node_that_is_down_leaves_isrs(
     assert [one.subject for one in promise.stalls(look)] == subjects
 
 
+@pytest.mark.parametrize("name", ["late-fencing", "leader-on-failed-disk"])
+def test_where_no_fault_is_in_force_nobody_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last look at a fault comes when it is over, and nodes may still be on their way."""
+    cluster = Cluster(Answers())
+    monkeypatch.setattr(cluster, "describe", None)
+    [promise] = [one for one in PROMISES if one.name == name]
+    assert list(promise.stalls(Look(cluster, Subjects([PLACE]), TALLY, 0.0))) == []  # type: ignore[arg-type]
+
+
 def test_a_node_that_dies_is_started_again_after_a_while() -> None:
     answers, starts, now = Answers(down=(2,)), dict[int, Starts](), [0.0]
     [promise] = [one for one in PROMISES if one.name == "failed-start"]
