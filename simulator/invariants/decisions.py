@@ -52,7 +52,7 @@ Owed = Response | Errors | ErrorCode
 """An answer, or its errors alone."""
 
 
-class _Wrong(Exception):
+class _Deviation(Exception):
     """What was decided is not what is owed."""
 
 
@@ -132,7 +132,7 @@ class Decisions(Watcher):
             owed: Owed | None = None
             try:
                 owed = judge(term, image, event.request, server.local_ms(step.at_ms))
-            except _Wrong as broken:
+            except _Deviation as broken:
                 self.find(step, "decision", f"controller {step.node}, asked {event.request}: {broken}")
             if owed is not None:
                 self._owed[event.request_id] = owed
@@ -177,12 +177,12 @@ def _unchanged(term: _Term, after: ClusterImage) -> None:
     """An error has no effect."""
     now = after.brokers, after.topics_by_id, after.next_producer_id
     if now != (term.brokers, term.topics, term.next_producer_id):
-        raise _Wrong("it is owed an error, and something is changed")
+        raise _Deviation("it is owed an error, and something is changed")
 
 
 def _expect(what: str, actual: object, right: object) -> None:
     if actual != right:
-        raise _Wrong(f"{what} is {actual}, not {right}")
+        raise _Deviation(f"{what} is {actual}, not {right}")
 
 
 # --- brokers ------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def _registration(
         _unchanged(term, after)
         return BrokerRegistrationResponse(error)
     if registered is None:
-        raise _Wrong("it is not registered")
+        raise _Deviation("it is not registered")
     named = (request.host, request.port, request.replication_port, request.rack, request.incarnation_id)
     there = (registered.host, registered.port, registered.replication_port, registered.rack)
     _expect("what is registered", (*there, registered.incarnation), named)
@@ -220,7 +220,7 @@ def _registration(
         _expect("its epoch", registered.epoch, registered.registration_offset)
         _expect("being fenced", registered.fenced, True)
         if registered.epoch <= term.offset:
-            raise _Wrong(f"its epoch is {registered.epoch}, and the log ended at {term.offset}")
+            raise _Deviation(f"its epoch is {registered.epoch}, and the log ended at {term.offset}")
         term.contacts[registered.id] = _Contact(registered.epoch, now_ms)
     return BrokerRegistrationResponse(NO_ERROR, registered.epoch)
 
@@ -268,7 +268,7 @@ def _heartbeat(
         fenced = fence or gone
     now = after.brokers.get(broker.id)
     if now is None:
-        raise _Wrong("it is not registered any more")
+        raise _Deviation("it is not registered any more")
     shutting = begins or (not broker.fenced and broker.in_controlled_shutdown and not fenced)
     there = now.fenced, not now.fenced and now.in_controlled_shutdown
     _expect("(being fenced, shutting down)", there, (fenced, shutting))
@@ -430,5 +430,5 @@ _JUDGES: Mapping[type, Callable[[_Term, ClusterImage, Any, float], Owed | None]]
     AlterPartitionReassignmentsRequest: _reassignments,
     ElectLeadersRequest: _preferred,
 }
-"""Each returns the answer that is owed, None where it is not judged here, and raises _Wrong when what was
+"""Each returns the answer that is owed, None where it is not judged here, and raises _Deviation when what was
 decided is not owed. The last argument is the time on the controller's clock."""
