@@ -11,7 +11,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from wrackline.broker.model.events import RequestReceived, ResponseReceived
+from wrackline.broker.model.events import RequestReceived, ResponseReceived, SendFailed, TimerFired
 from wrackline.broker.model.messages.admin import ElectionType, ElectLeadersRequest
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy, TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
@@ -54,6 +54,8 @@ _LIMITS = ({"retention.bytes": "1500"}, {"retention.bytes": "6000"}, {"retention
 """Of topics whose newest records alone are kept."""
 _OPERATOR_MS = 4_000.0
 """Between two looks of an operator at partitions that have no leader."""
+_HEARD = frozenset({RequestReceived, ResponseReceived, SendFailed, TimerFired})
+"""Events of a controller that count also where nothing follows from them at once."""
 
 
 class Run:
@@ -183,7 +185,7 @@ class Run:
                 if step.effects or type(step.event) is ResponseReceived:
                     look(of_service, world, step)
             elif step.node in controllers:
-                if step.effects or type(step.event) is RequestReceived:
+                if step.effects or type(step.event) in _HEARD:
                     look(of_controllers, world, step)
                 look(of_voters, world, step)
             for each in of_all:
