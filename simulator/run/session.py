@@ -54,7 +54,7 @@ _LIMITS = ({"retention.bytes": "1500"}, {"retention.bytes": "6000"}, {"retention
 """Of topics whose newest records alone are kept."""
 _OPERATOR_MS = 4_000.0
 """Between two looks of an operator at partitions that have no leader."""
-_HEARD = frozenset({RequestReceived, ResponseReceived, SendFailed, TimerFired})
+_ARRIVALS = frozenset({RequestReceived, ResponseReceived, SendFailed, TimerFired})
 """Events of a controller that count also where nothing follows from them at once."""
 
 
@@ -185,7 +185,7 @@ class Run:
                 if step.effects or type(step.event) is ResponseReceived:
                     look(of_service, world, step)
             elif step.node in controllers:
-                if step.effects or type(step.event) in _HEARD:
+                if step.effects or type(step.event) in _ARRIVALS:
                     look(of_controllers, world, step)
                 look(of_voters, world, step)
             for each in of_all:
