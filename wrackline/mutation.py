@@ -34,6 +34,8 @@ _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
 }
 _CALLED = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_OF_NO_ORDER = ("min", "max")
+"""In whichever order their arguments stand, they have one result."""
 _LARGEST_NUMBER = 1_000
 """Larger numbers are limits and sizes: one more or less of them is no deviation."""
 
@@ -113,6 +115,8 @@ def _calls(node: ast.AST) -> Replacements:
             f"{node.func.id} becomes {other}",
             ast.Call(ast.Name(other, ast.Load()), node.args, node.keywords),
         )
+        if other in _OF_NO_ORDER and not node.keywords:
+            return
     for at in range(len(node.args) - 1):
         first, second = node.args[at : at + 2]
         if isinstance(first, ast.Starred) or isinstance(second, ast.Starred):

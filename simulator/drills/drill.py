@@ -22,6 +22,7 @@ from wrackline.simulator.drills.guest import GUEST, partition_without_a_leader
 from wrackline.simulator.drills.partitions import PARTITIONS, producers_that_are_silent
 from wrackline.simulator.drills.progress import LONG, quorum, return_by_snapshot
 from wrackline.simulator.drills.quorum import QUORUM
+from wrackline.simulator.drills.refusals import refused_brokers
 from wrackline.simulator.drills.replicas import REPLICAS
 from wrackline.simulator.drills.requests import SHORT
 from wrackline.simulator.drills.waits import RETURNS, WAITS, shorter_log
@@ -39,9 +40,10 @@ EVERY = (
     *DATA,
     *QUORUM,
     producers_that_are_silent,
+    refused_brokers,
 )
 _SHORT_DRILLS = 4
-_RETURNING, _OF_QUORUM = 0.4, 0.5
+_RETURNING, _OF_QUORUM, _REFUSED = 0.4, 0.5, 0.2
 """Shares of the runs with one more of the drills that take long: of all runs, and of those with a quorum."""
 
 
@@ -69,6 +71,8 @@ def drill(session: Session, partitions: int) -> dict[TopicPartition, int]:
     chosen.append(Random(f"{session.setup.seed}/drills/data").choice(DATA))
     if "producer_id_expiration_ms" in dict(session.setup.broker):
         chosen.append(producers_that_are_silent)
+    if Random(f"{session.setup.seed}/drills/refusals").random() < _REFUSED:
+        chosen.append(refused_brokers)
     return do(session, chosen, draw, partitions)
 
 

@@ -70,8 +70,9 @@ class Guest:
     """A broker that the drill plays. It is a core like any other, and answers who asks for the ends of its
     logs; nothing else."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, me: NodeId = NODE) -> None:
         self.ground = ground
+        self.me = me
         self.epoch = -1
         self.lives = 0
         self.log: tuple[int, int] | None = None
@@ -96,7 +97,7 @@ class Guest:
 
     @property
     def image(self) -> BrokerImage | None:
-        return self.ground.world.image.brokers.get(NODE)
+        return self.ground.world.image.brokers.get(self.me)
 
     def ask(self, request: Request) -> Any:
         """Asks the active controller."""
@@ -108,7 +109,7 @@ class Guest:
         level = self.ground.world.image.level
         levels = NEWEST if level is None else Levels(level, level)
         return BrokerRegistrationRequest(
-            NODE, "simulated", UUID(int=NODE << 32 | self.lives), "guest", 9_092, None, former, levels
+            self.me, "simulated", UUID(int=self.me << 32 | self.lives), "guest", 9_092, None, former, levels
         )
 
     def register(self, request: BrokerRegistrationRequest) -> ErrorCode:
@@ -126,7 +127,7 @@ class Guest:
         offset = self.ground.world.image.metadata_offset
         if behind and image is not None:
             offset = image.registration_offset - 1
-        request = BrokerHeartbeatRequest(NODE, self.epoch if epoch is None else epoch, offset, fence, stop)
+        request = BrokerHeartbeatRequest(self.me, self.epoch if epoch is None else epoch, offset, fence, stop)
         answer: BrokerHeartbeatResponse = self.ask(request)
         if answer.error is not ErrorCode.none:
             return answer.error
@@ -140,7 +141,7 @@ class Guest:
         self.ground.expect("the answer to its heartbeat", self.beat(), (True, False, False))
 
     def unregister(self) -> ErrorCode:
-        error: ErrorCode = self.ground.ask(self.ground.any_broker(), UnregisterBrokerRequest(NODE)).error
+        error: ErrorCode = self.ground.ask(self.ground.any_broker(), UnregisterBrokerRequest(self.me)).error
         return error
 
 
@@ -154,17 +155,17 @@ def _active(ground: Ground) -> Controller:
 
 
 @contextmanager
-def _visit(ground: Ground) -> Iterator[Guest]:
+def visit(ground: Ground, me: NodeId = NODE) -> Iterator[Guest]:
     """A guest that comes, and is unregistered at the end."""
-    guest = Guest(ground)
-    ground.world.add_guest(NODE, guest)
+    guest = Guest(ground, me)
+    ground.world.add_guest(me, guest)
     yield guest
     if guest.image is not None and not guest.image.fenced:
         guest.beat(fence=True)
     if guest.image is not None:
         ground.expect("the answer to UnregisterBroker", guest.unregister(), ErrorCode.none)
     ground.expect("the registration of who is not registered", guest.image, None)
-    ground.world.remove_guest(NODE)
+    ground.world.remove_guest(me)
 
 
 # --- registration -------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def _visit(ground: Ground) -> Iterator[Guest]:
 def registration_of_a_broker(ground: Ground) -> None:
     """A broker registers once in each life, in the right cluster, and is unfenced when it knows of that;
     while it lives nobody takes its place."""
-    with _visit(ground) as guest:
+    with visit(ground) as guest:
         ground.expect("a heartbeat of a stranger", guest.beat(epoch=3), ErrorCode.stale_broker_epoch)
         ground.expect("its end", guest.unregister(), ErrorCode.broker_id_not_registered)
         first = guest.request()
@@ -293,7 +294,7 @@ def _tp(number: int = 0) -> TopicPartition:
     return TopicPartition(GUESTS, number)
 
 
-def _partition(ground: Ground, number: int = 0) -> PartitionImage:
+def guest_partition(ground: Ground, number: int = 0) -> PartitionImage:
     image = ground.world.image.partition(_tp(number))
     if image is None:
         ground.fail(f"there is no {_tp(number)}")
@@ -308,7 +309,7 @@ def _create(ground: Ground, topic: NewTopic) -> ErrorCode:
 
 
 @contextmanager
-def _topic(ground: Ground, *replicas: tuple[NodeId, ...], min_isr: int = 1) -> Iterator[None]:
+def guest_topic(ground: Ground, *replicas: tuple[NodeId, ...], min_isr: int = 1) -> Iterator[None]:
     topic = NewTopic(
         GUESTS, assignments=dict(enumerate(replicas)), configs={"min.insync.replicas": str(min_isr)}
     )
@@ -318,7 +319,7 @@ def _topic(ground: Ground, *replicas: tuple[NodeId, ...], min_isr: int = 1) -> I
     ground.expect("the answer to DeleteTopics", gone, ErrorCode.none)
 
 
-def _set(ground: Ground, name: str, value: str) -> None:
+def set_of_topic(ground: Ground, name: str, value: str) -> None:
     change = ConfigChange(name, AlterOp.SET, value)
     request = IncrementalAlterConfigsRequest((AlteredResource(Resource(TOPIC, GUESTS), (change,)),))
     error = ground.ask(ground.any_broker(), request).resources[0].error
@@ -344,7 +345,7 @@ State = tuple[NodeId, tuple[NodeId, ...], tuple[NodeId, ...], tuple[NodeId, ...]
 
 
 def _state(ground: Ground) -> State:
-    now = _partition(ground)
+    now = guest_partition(ground)
     return now.leader, now.isr, now.elr, now.last_known_elr, now.leader_epoch, now.leader_recovery_state
 
 
@@ -358,7 +359,7 @@ def replicas_of_a_fenced_broker(ground: Ground) -> None:
     """Nothing is placed on who is fenced; where it is named, it begins outside the ISR and leads nothing."""
     brokers = sorted(ground.world.brokers)
     one = ground.any_broker()
-    with _visit(ground) as guest:
+    with visit(ground) as guest:
         ground.expect("the answer to a guest", guest.register(guest.request()), ErrorCode.none)
         for topic, error in (
             (NewTopic(GUESTS, 1, len(brokers) + 1), ErrorCode.invalid_replication_factor),
@@ -369,20 +370,20 @@ def replicas_of_a_fenced_broker(ground: Ground) -> None:
             ),
         ):
             ground.expect(f"the answer to {topic}", _create(ground, topic), error)
-        with _topic(ground, (NODE, one), (one, NODE)):
+        with guest_topic(ground, (NODE, one), (one, NODE)):
             for number in (0, 1):
-                now = _partition(ground, number)
+                now = guest_partition(ground, number)
                 ground.expect("the leader and the ISR", (now.leader, now.isr), (one, (one,)))
             answer = _elected(ground, ElectionType.PREFERRED)
             ground.expect(
                 "the election of who is fenced", answer, (ErrorCode.preferred_leader_not_available, False)
             )
             ground.expect("its heartbeat", guest.beat(), (True, False, False))
-            now = _partition(ground)
+            now = guest_partition(ground)
             ground.expect("the leader when it is unfenced", (now.leader, now.isr), (one, (one,)))
         placed = NewTopic(GUESTS, 2, len(brokers) + 1)
         ground.expect("a topic on everybody", _create(ground, placed), ErrorCode.none)
-        now = _partition(ground)
+        now = guest_partition(ground)
         ground.expect("its replicas", sorted(now.replicas), [*brokers, NODE])
         ground.expect("its ISR", sorted(now.isr), [*brokers, NODE])
         gone = ground.ask(one, DeleteTopicsRequest((GUESTS,), ANSWER_MS)).topics[0].error
@@ -394,7 +395,7 @@ def replicas_of_a_fenced_broker(ground: Ground) -> None:
 
 def _proposed(ground: Ground, guest: Guest, *isr: tuple[NodeId, int], **changes: Any) -> AlterPartitionResult:
     """The guest proposes an ISR for the partition that it leads."""
-    now = _partition(ground)
+    now = guest_partition(ground)
     item = AlterPartitionItem(now.tp, now.topic_id, now.leader_epoch, now.partition_epoch, isr)
     request = AlterPartitionRequest(NODE, guest.epoch, (replace(item, **changes),))
     answer = guest.ask(request)
@@ -416,7 +417,7 @@ def _lead_alone(ground: Ground, guest: Guest) -> None:
         ("partition", _proposed(ground, guest, me, tp=strange), ErrorCode.unknown_topic_or_partition),
     ):
         ground.expect(f"a proposal for an unknown {what}", result.error, error)
-    before = _partition(ground)
+    before = guest_partition(ground)
     result = _proposed(ground, guest, me)
     right = AlterPartitionResult(
         _tp(),
@@ -436,16 +437,16 @@ def shutdown_of_a_leader(ground: Ground) -> None:
     """A broker that shuts down leads nothing from the first word on, and goes when everybody knows."""
     world, one = ground.world, ground.any_broker()
     core = _active(ground)
-    with _visit(ground) as guest:
+    with visit(ground) as guest:
         guest.join()
-        with _topic(ground, (NODE, one)):
-            before = _partition(ground)
+        with guest_topic(ground, (NODE, one)):
+            before = guest_partition(ground)
             ground.expect("the leader and the ISR", (before.leader, before.isr), (NODE, (NODE, one)))
             hold = world.hold(
                 lambda message: message.name == "BrokerHeartbeatRequest" and message.source == one
             )
             ground.expect("the answer to a shutdown", guest.beat(stop=True), (True, False, False))
-            now = _partition(ground)
+            now = guest_partition(ground)
             right = (one, (one,), before.leader_epoch + 1)
             ground.expect("the leader then", (now.leader, now.isr, now.leader_epoch), right)
             offset = core.committed.metadata_offset
@@ -468,7 +469,7 @@ def shutdown_of_a_leader(ground: Ground) -> None:
                 if offset_there < offset:
                     ground.fail(f"a broker may go, and node {node} does not know who leads instead")
             ground.expect("another life then", guest.register(guest.request()), ErrorCode.none)
-            now = _partition(ground)
+            now = guest_partition(ground)
             ground.expect("the leader after that", (now.leader, now.isr), (one, (one,)))
 
 
@@ -478,15 +479,15 @@ def partition_without_a_leader(ground: Ground) -> None:
     strategy says who may."""
     other = ground.any_broker()
     ways = _WAYS if _has_elr(ground) else _WAYS_WITHOUT_ELR
-    with _visit(ground) as guest:
+    with visit(ground) as guest:
         guest.join()
         for way in ground.draw.sample(ways, _WAYS_OF_A_RUN):
             guest.log, guest.current_epoch, guest.error = None, 0, ErrorCode.none
-            with _topic(ground, (NODE, other)):
+            with guest_topic(ground, (NODE, other)):
                 if _has_elr(ground):
-                    _set(ground, _STRATEGY, RecoveryStrategy.BALANCED.value)
+                    set_of_topic(ground, _STRATEGY, RecoveryStrategy.BALANCED.value)
                 _lead_alone(ground, guest)
-                epoch = _partition(ground).leader_epoch
+                epoch = guest_partition(ground).leader_epoch
                 ground.expect(
                     "the answer to the end of a leader", guest.beat(fence=True), (True, True, False)
                 )
@@ -525,7 +526,7 @@ def _counts(ground: Ground) -> dict[str, int]:
 
 def _expect_loss(ground: Ground, winner: NodeId, by: str, before: dict[str, int], late: int = 0) -> None:
     """The winner leads alone and recovers, or has told already that it has recovered."""
-    now = _partition(ground)
+    now = guest_partition(ground)
     ground.expect("the leader after a loss", (now.leader, winner in now.isr), (winner, True))
     name = f'unclean_recovery_finished_count by="{by}"'
     after = _counts(ground)
@@ -541,7 +542,7 @@ def _expect_loss(ground: Ground, winner: NodeId, by: str, before: dict[str, int]
 
 def _its_return(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
     """It comes back after a clean stop, or just speaks again: it leads, and nothing is lost."""
-    epoch = _partition(ground).leader_epoch
+    epoch = guest_partition(ground).leader_epoch
     if ground.draw.random() < 0.5:
         guest.join(former=guest.epoch)
         if _has_elr(ground):
@@ -552,9 +553,9 @@ def _its_return(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: A
 
 
 def _election_by_setting(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
-    before, epoch = _counts(ground), _partition(ground).leader_epoch
-    _set(ground, "unclean.leader.election.enable", "true")
-    now = _partition(ground)
+    before, epoch = _counts(ground), guest_partition(ground).leader_epoch
+    set_of_topic(ground, "unclean.leader.election.enable", "true")
+    now = guest_partition(ground)
     ground.expect(
         "the leader and its epoch", (now.leader, now.isr, now.leader_epoch), (other, (other,), epoch + 1)
     )
@@ -593,7 +594,7 @@ def _unclean_election_without_answer(ground: Ground, guest: Guest, other: NodeId
     ground.rest(_EARLY_MS / 2)
     ground.expect("who waits longer is answered before its time", later.done, False)
     ground.must("an answer to who waits longer", lambda: later.done, _EARLY_MS / 2 + SLACK_MS / 2)
-    ground.expect("the leader after late answers", _partition(ground).leader, NO_LEADER)
+    ground.expect("the leader after late answers", guest_partition(ground).leader, NO_LEADER)
     name = "unclean_recovery_timeout_count "
     after = _counts(ground)
     ground.expect("the count of time-outs", after[name] - before[name], 2)
@@ -619,7 +620,7 @@ def _unclean_election_of_a_topic_that_goes(ground: Ground, guest: Guest, other: 
 def _comparison_of_all(ground: Ground, guest: Guest, other: NodeId) -> None:
     """Proactive: every log is compared as soon as all have answered; the later epoch wins, then the longer
     log, then the lower id."""
-    before, epoch = _counts(ground), _partition(ground).leader_epoch
+    before, epoch = _counts(ground), guest_partition(ground).leader_epoch
     guest.current_epoch = epoch
     guest.log = ground.draw.choice(((0, 5), (-1, 0), (-1, 3)))
     # A new life that has lost its log: it is a candidate as anybody is.
@@ -628,20 +629,20 @@ def _comparison_of_all(ground: Ground, guest: Guest, other: NodeId) -> None:
     hold = ground.world.hold(
         lambda message: message.name == "GetReplicaLogInfoRequest" and message.destination == other
     )
-    _set(ground, _STRATEGY, RecoveryStrategy.PROACTIVE.value)
+    set_of_topic(ground, _STRATEGY, RecoveryStrategy.PROACTIVE.value)
     ground.expect("its heartbeat", guest.beat(), (True, False, False))
     ground.rest(50)
-    ground.expect("the leader before all have answered", _partition(ground).leader, NO_LEADER)
+    ground.expect("the leader before all have answered", guest_partition(ground).leader, NO_LEADER)
     ground.world.release(hold)
     winner = other if guest.log == (-1, 0) else NODE
-    ground.must("the best log leads", lambda: _partition(ground).leader == winner, SLACK_MS)
+    ground.must("the best log leads", lambda: guest_partition(ground).leader == winner, SLACK_MS)
     _expect_loss(ground, winner, "proactive", before)
 
 
 def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
     """The last member of the ELR comes back without proof of its log: it is asked, and what does not count is
     asked for again."""
-    before, epoch = _counts(ground), _partition(ground).leader_epoch
+    before, epoch = _counts(ground), guest_partition(ground).leader_epoch
     guest.log, guest.current_epoch, guest.questions = (0, 5), epoch, 0
     flaw = ground.draw.choice(("an old leader epoch", "an error", "a lost log", "no answer"))
     match flaw:
@@ -671,7 +672,7 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
     guest.current_epoch, guest.error = epoch, ErrorCode.none
     limit_ms = ground.session_ms + 2_500
     began_ms = ground.world.now_ms
-    while _partition(ground).leader != NODE and ground.world.now_ms < began_ms + limit_ms:
+    while guest_partition(ground).leader != NODE and ground.world.now_ms < began_ms + limit_ms:
         guest.beat()
         ground.rest(60)
     ground.expect("what is there then", _state(ground)[:4], (NODE, (NODE,), (), ()))
@@ -680,12 +681,12 @@ def _balanced_recovery(ground: Ground, guest: Guest, other: NodeId) -> None:  # 
 
 def _named_leader(ground: Ground, guest: Guest, other: NodeId) -> None:
     """A person names the leader, where the strategy leaves it to a person, and only one who can lead."""
-    before, epoch = _counts(ground), _partition(ground).leader_epoch
+    before, epoch = _counts(ground), guest_partition(ground).leader_epoch
     stranger = next(node for node in ground.world.brokers if node != other)
     refused = (ErrorCode.invalid_request, False)
     designated = ElectionType.DESIGNATED
     ground.expect("a leader named where logs decide", _elected(ground, designated, other), refused)
-    _set(ground, _STRATEGY, RecoveryStrategy.MANUAL.value)
+    set_of_topic(ground, _STRATEGY, RecoveryStrategy.MANUAL.value)
     waiting = "manual_leader_election_required_partition_count "
     guest.register(guest.request())
     ground.expect("the partitions that wait", _counts(ground)[waiting], 1)
@@ -699,7 +700,7 @@ def _named_leader(ground: Ground, guest: Guest, other: NodeId) -> None:
     ground.expect("a replica named", _elected(ground, designated, other), (ErrorCode.none, True))
     _expect_loss(ground, other, "named", before)
     ground.expect("the partitions that wait then", _counts(ground)[waiting], 0)
-    ground.expect("the epoch", _partition(ground).leader_epoch, epoch + 1)
+    ground.expect("the epoch", guest_partition(ground).leader_epoch, epoch + 1)
 
 
 def _no_named_leader(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
@@ -709,23 +710,23 @@ def _no_named_leader(ground: Ground, guest: Guest, other: NodeId) -> None:  # no
 
 def _unregistration(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
     """It is unregistered: whoever comes back under its id has proved nothing, and its log is asked for."""
-    epoch = _partition(ground).leader_epoch
+    epoch = guest_partition(ground).leader_epoch
     ground.expect("the answer to UnregisterBroker", guest.unregister(), ErrorCode.none)
     ground.expect("what it has left", _state(ground), (NO_LEADER, (), (), (NODE,), epoch, 0))
     former, guest.log, guest.current_epoch = guest.epoch, (0, 5), epoch
     guest.join(former=former)
-    ground.must("its log to be believed", lambda: _partition(ground).leader == NODE, SLACK_MS)
+    ground.must("its log to be believed", lambda: guest_partition(ground).leader == NODE, SLACK_MS)
     ground.expect("what is there then", _state(ground), (NODE, (NODE,), (), (), epoch + 1, 1))
 
 
 def _another_min_isr(ground: Ground, guest: Guest, other: NodeId) -> None:  # noqa: ARG001
     """MinISR changes: who was complete by the old one is no longer taken for complete."""
-    epoch = _partition(ground).leader_epoch
-    _set(ground, "min.insync.replicas", "2")
+    epoch = guest_partition(ground).leader_epoch
+    set_of_topic(ground, "min.insync.replicas", "2")
     ground.expect("what is left", _state(ground), (NO_LEADER, (), (), (NODE,), epoch, 0))
     guest.log, guest.current_epoch = (0, 5), epoch
     ground.expect("the answer to its return", guest.beat(), (True, False, False))
-    ground.must("its log to be believed", lambda: _partition(ground).leader == NODE, SLACK_MS)
+    ground.must("its log to be believed", lambda: guest_partition(ground).leader == NODE, SLACK_MS)
     ground.expect("what is there then", _state(ground), (NODE, (NODE,), (), (), epoch + 1, 1))
 
 

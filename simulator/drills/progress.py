@@ -26,6 +26,8 @@ _LARGEST_BATCH = 3_000
 """Of metadata, in bytes: a change of many partitions."""
 _SNAPSHOT_RECORDS, _PARTITIONS = 40, 12
 """Records of metadata between two snapshots in a simulated cluster, and partitions that make them."""
+_PATIENCE_MS = 1_200
+"""Less than a voter waits for a piece of a snapshot."""
 LONG: list[Drill] = []
 """A run does one of them."""
 _long = add_to(LONG)
@@ -367,13 +369,30 @@ def return_by_snapshot(ground: Ground) -> None:
         lambda: (leads := world.active_controller()) is not None and leads.disk.logs[METADATA].start > end,
         2_000 + SLACK_MS,
     )
-    world.start(node)
+    if node in world.controllers:
+        _drop_snapshot(ground, node, ask)
+    else:
+        world.start(node)
     ground.must(
         f"node {node} to know all", lambda: _knows_all(ground, node), ground.rejoin_ms + ground.session_ms
     )
     ground.whole()
     ground.rest(SLACK_MS)
     _expect_snapshots(ground)
+
+
+def _drop_snapshot(ground: Ground, node: NodeId, ask: NodeId) -> None:
+    """The leader has no longer the snapshot that a voter is about to load, and says so."""
+    world, leader = ground.world, ground.world.active_controller()
+    assert leader is not None
+    hold = world.hold(lambda message: message.name == "FetchSnapshotRequest" and message.source == node)
+    world.start(node)
+    ground.must("a voter to ask for a snapshot", lambda: bool(hold.held), 4_000)
+    there, end_ms = set(leader.disk.snapshots), world.now_ms + _PATIENCE_MS
+    while there & set(leader.disk.snapshots) and world.now_ms < end_ms:
+        ground.ask(ask, CreateTopicsRequest((NewTopic("snapshots", _PARTITIONS, 1),), ANSWER_MS))
+        ground.ask(ask, DeleteTopicsRequest(("snapshots",), ANSWER_MS))
+    world.release(hold)
 
 
 def _knows_all(ground: Ground, node: NodeId) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from wrackline.broker.model.events import ResponseReceived
+from wrackline.broker.model.events import RequestReceived, ResponseReceived, SendFailed, TimerFired
 from wrackline.broker.model.messages.admin import ElectionType, ElectLeadersRequest
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy, TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
@@ -31,6 +31,7 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.upgrade import upgrade_of
 from wrackline.simulator.invariants.checker import AnyChecker, checker_of
 from wrackline.simulator.invariants.client_view import ClientView, Violation
+from wrackline.simulator.invariants.decisions import Decisions
 from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
 from wrackline.simulator.invariants.quorum.copies import Copies
@@ -53,6 +54,8 @@ _LIMITS = ({"retention.bytes": "1500"}, {"retention.bytes": "6000"}, {"retention
 """Of topics whose newest records alone are kept."""
 _OPERATOR_MS = 4_000.0
 """Between two looks of an operator at partitions that have no leader."""
+_ARRIVALS = frozenset({RequestReceived, ResponseReceived, SendFailed, TimerFired})
+"""Events of a controller that count also where nothing follows from them at once."""
 
 
 class Run:
@@ -152,7 +155,7 @@ class Run:
         of_all = tuple(each for each in watchers if each.every_step)
         of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
         of_servers = tuple(each for each in watchers if isinstance(each, (Exchanges, Copies, Upkeep)))
-        of_controllers = tuple(each for each in watchers if isinstance(each, Office))
+        of_controllers = tuple(each for each in watchers if isinstance(each, (Office, Decisions)))
         of_voters = tuple(each for each in watchers if isinstance(each, Quorum))
         of_service = tuple(each for each in watchers if isinstance(each, Service))
         of_some = {*of_all, *of_leaders, *of_servers, *of_controllers, *of_voters, *of_service}
@@ -182,7 +185,7 @@ class Run:
                 if step.effects or type(step.event) is ResponseReceived:
                     look(of_service, world, step)
             elif step.node in controllers:
-                if step.effects:
+                if step.effects or type(step.event) in _ARRIVALS:
                     look(of_controllers, world, step)
                 look(of_voters, world, step)
             for each in of_all:
@@ -195,7 +198,8 @@ class Run:
         setup, watched = self.setup, self._watched
         self._watchers = [Stalls(watched, setup.profile, setup.upgrade_to)]
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
-            self._watchers += [Flaps(watched), Office(watched), Quorum(watched), Copies(watched)]
+            self._watchers += [Flaps(watched), Office(watched), Decisions(watched)]
+            self._watchers += [Quorum(watched), Copies(watched)]
             self._watchers += [Upkeep(watched), Timers(watched)]
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]

@@ -284,7 +284,9 @@ class Quorum(Watcher):
             if now != (RaftRole.FOLLOWER, request.leader_id, request.epoch):
                 self._find(look, f"its state is {raft.state} after {request}")
         else:
-            if raft.epoch != request.epoch:
+            # Within an epoch nothing of it is forgotten: neither a vote nor who leads.
+            forgets = request.epoch == state.epoch and raft.state != state
+            if raft.epoch != request.epoch or forgets:
                 self._find(look, f"its state is {raft.state} after {request}")
             follows = before.role is RaftRole.FOLLOWER and state.leader_id == request.leader_id
             if follows or raft.role is RaftRole.UNATTACHED:

@@ -259,6 +259,12 @@ DEVIATIONS = {
         "its branch is never taken",
         1,
     ),
+    "refused_brokers": (
+        "broker/rules/replication/isr.py",
+        "len(set(isr)) != len(isr)",
+        "without 'len(set(isr)) != len(isr)'",
+        1,
+    ),
     "replicas_of_a_fenced_broker": (
         "broker/core/controller/decisions/elections.py",
         "if not rules.may_prefer(",

@@ -7,6 +7,7 @@ import pytest
 from tests.simulator.deviations import outcome_of_line
 
 CONTROLLER = "broker/core/controller/"
+RECOVERY = CONTROLLER + "unclean_recovery.py"
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,17 @@ CONTROLLER = "broker/core/controller/"
 def test_a_wrong_line_is_noticed(oracle: str, file: str, source: str, change: str, drill: str) -> None:
     outcome = outcome_of_line(CONTROLLER + file, source, change, drill, 20, place=-1)
     assert outcome.oracle == oracle, outcome.line
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "change"),
+    [
+        (RECOVERY, "if any(key in self._attempts and", "without 'self._attempts[key].lacks(broker)'"),
+        (RECOVERY, "peer.not_before_ms = now_ms + backoff_ms", "becomes 'now_ms - backoff_ms'"),
+        (RECOVERY, "peer.failures = min(", "is left out"),
+        ("broker/rules/leadership/recovery.py", "window_over and answered > 0", "is becomes is not"),
+    ],
+)
+def test_a_wrong_pace_of_recoveries_is_noticed(file: str, source: str, change: str) -> None:
+    outcome = outcome_of_line(file, source, change, "partition_without_a_leader", 20)
+    assert outcome.oracle == "recovery", outcome.line

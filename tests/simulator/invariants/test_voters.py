@@ -16,6 +16,14 @@ _TIMER = "self._ctx.out.append(SetTimer(parked.timer"
     [
         ("voter", "core/quorum/voter.py", "ctx.ask(voter, request, ctx.config", _LEFT_OUT, "quorum"),
         ("voter", "core/quorum/leader.py", "fetched: bool = False", "False becomes True", "quorum"),
+        ("voter", "core/quorum/voter.py", "if request.epoch > self.epoch:", "> becomes >=", "quorum"),
+        (
+            "idle",
+            "core/quorum/snapshot_fetching.py",
+            "self._give_download_up(None)",
+            _LEFT_OUT,
+            "return_by_snapshot",
+        ),
         ("voter", "core/quorum/leader.py", _TIMER, _LEFT_OUT, "silent_broker"),
         (
             "snapshot",

@@ -44,6 +44,14 @@ def test_each_change_is_what_it_says() -> None:
     assert all(text != SOURCE for text in made.values())
 
 
+@pytest.mark.parametrize(
+    ("call", "swaps"), [("min(a, b)", 0), ("max(a, b, c)", 0), ("max(a, b, key=g)", 1), ("g(a, b)", 1)]
+)
+def test_the_least_of_two_is_the_same_in_either_order(call: str, swaps: int) -> None:
+    made = changes(f"x = {call}\n")
+    assert len([change for change in made if "in the other order" in change]) == swaps
+
+
 def test_docstrings_messages_and_annotations_are_left_alone() -> None:
     source = 'def f(a: int = 1) -> str:\n    """Text 1."""\n    raise ValueError(f"{a + 1}")\n'
     assert mutations_of("f.py", source) == []
