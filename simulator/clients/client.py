@@ -37,11 +37,11 @@ PROCESS_STRIDE = 1_000
 RETRY_MS = 100.0
 _TIMEOUT_MS = 3_000
 
-Load = Literal["batches", "bursts", "pipeline", "sessions", "times", "wrap", "retention"]
+Load = Literal["batches", "bursts", "pipeline", "sessions", "times", "wrap", "retention", "edges"]
 """What clients may do or meet beside the plain thing: batches of many sizes and small limits of fetches;
 bursts between idle seconds; several sends of one producer under way; consumers that read all partitions in a
 fetch session; records with wrong times; producers whose sequences and epochs are about to begin anew; a topic
-that keeps its newest records alone."""
+that keeps its newest records alone; a client that reads at the ends of a log and beyond, of any epoch."""
 LOADS: tuple[Load, ...] = get_args(Load)
 Answered = Callable[[Response | None], None]
 OffsetAnswered = Callable[[ListOffsetsResult | None], None]

@@ -13,12 +13,13 @@ from random import Random
 from typing import Any
 
 from wrackline.broker.model.types import FlushMode, Placement, RecoveryStrategy
-from wrackline.simulator.clients.client import LOADS
+from wrackline.simulator.clients.client import LOADS, Load
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, OF_SWARMS, Kind
 from wrackline.simulator.faults.setup import Setup
 
 _NEWER = ("sessions", "times", "wrap")
 """Loads for which there is nothing in profile zk08."""
+_EDGES: Load = "edges"
 _PROFILES = (
     *(("kip966", ""),) * 11,
     *(("kraft35", "kip966"),) * 3,
@@ -108,8 +109,10 @@ def _further(base: Setup) -> Setup:
         controller["leader_imbalance_check_interval_ms"] = draw.choice((400, 2_000))
     if Random(f"{base.seed}/swarm/placement").random() < 0.3 and not base.on_zookeeper:
         controller["placement"] = Placement.STRIPED
-    words = LOADS if not base.on_zookeeper else tuple(word for word in LOADS if word not in _NEWER)
+    words = [word for word in LOADS if word != _EDGES and not (base.on_zookeeper and word in _NEWER)]
     load = tuple(word for word in words if draw.random() < 0.25)
+    if Random(f"{base.seed}/swarm/edges").random() < 0.4 and not base.on_zookeeper:
+        load += (_EDGES,)
     return replace(
         base,
         load=base.load or load,

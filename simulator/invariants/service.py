@@ -4,7 +4,8 @@
               not lead any more; a read for records
 ``image``     a replica is what the metadata says that its broker has applied (K46, K48 to K54)
 ``answer``    what a controller has answered holds at the broker from then on (docs/protocol.md 2.6, 2.7)
-``asleep``    whoever follows has asked its leader, or a time is set to do so
+``asleep``    whoever follows has asked its leader, or a time is set to do so; what is proposed is under way,
+              or is about to be
 """
 
 from __future__ import annotations
@@ -198,16 +199,18 @@ class Omissions(Watcher):
     def __call__(self, world: World, step: StepRecord) -> None:
         self.next_ms = step.at_ms + _LOOK_EVERY_MS
         before, self._asleep = self._asleep, {}
+        committed = world.image.metadata_offset
         for node, server in world.brokers.items():
             core = server.core
             if isinstance(core, Broker) and not server.paused and not server.inbox:
-                for text in _omissions(server, core):
+                for text in _omissions(server, core, committed):
                     self._asleep[node, text] = server.incarnation
                     if before.get((node, text)) == server.incarnation:
                         self.find(step, "asleep", f"broker {node} {text}")
 
 
-def _omissions(server: SimBroker, core: Broker) -> list[str]:
+def _omissions(server: SimBroker, core: Broker, committed: int) -> list[str]:
+    """``committed``: the last offset of the metadata."""
     timers = server.timers
     result: list[str] = []
     if core.state is State.CLOSED:
@@ -221,4 +224,11 @@ def _omissions(server: SimBroker, core: Broker) -> list[str]:
             and not fetcher._waits_for_flush()
         ):
             result.append(f"follows {fetcher._destination}, and has asked it for nothing")
+    if core.image.metadata_offset < committed:
+        return result  # a refusal may be that of a leader who will hear why
+    sent = {replica.tp for replica, _ in core._alter._in_flight or ()}
+    for replica in core._partitions:
+        proposal = None if replica.leader is None else replica.leader.proposal
+        if proposal is not None and replica.tp not in sent | core._alter._changes.proposed.keys():
+            result.append(f"proposes {proposal.isr} for {replica.tp}, and does not send it")
     return result

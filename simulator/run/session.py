@@ -19,6 +19,7 @@ from wrackline.simulator.clients.batches import decode
 from wrackline.simulator.clients.client import Client, Surroundings
 from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
+from wrackline.simulator.clients.edge_reader import EdgeReader
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
 from wrackline.simulator.clients.session_consumer import SessionConsumer
@@ -36,6 +37,7 @@ from wrackline.simulator.invariants.office import Office
 from wrackline.simulator.invariants.pace import Exchanges, Idle
 from wrackline.simulator.invariants.quorum.copies import Copies
 from wrackline.simulator.invariants.quorum.quorum import Quorum
+from wrackline.simulator.invariants.reads import Reads
 from wrackline.simulator.invariants.service import Omissions, Service
 from wrackline.simulator.invariants.upkeep import Timers, Upkeep
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
@@ -158,7 +160,8 @@ class Run:
         of_controllers = tuple(each for each in watchers if isinstance(each, (Office, Decisions)))
         of_voters = tuple(each for each in watchers if isinstance(each, Quorum))
         of_service = tuple(each for each in watchers if isinstance(each, Service))
-        of_some = {*of_all, *of_leaders, *of_servers, *of_controllers, *of_voters, *of_service}
+        of_reads = tuple(each for each in watchers if isinstance(each, Reads))
+        of_some = {*of_all, *of_leaders, *of_servers, *of_controllers, *of_voters, *of_service, *of_reads}
         of_brokers = tuple(each for each in watchers if each not in of_some)
 
         def look(some: Sequence[Watcher], world: World, step: StepRecord) -> None:
@@ -184,6 +187,8 @@ class Run:
                     look(of_brokers, world, step)
                 if step.effects or type(step.event) is ResponseReceived:
                     look(of_service, world, step)
+                if step.effects or type(step.event) is RequestReceived:
+                    look(of_reads, world, step)
             elif step.node in controllers:
                 if step.effects or type(step.event) in _ARRIVALS:
                     look(of_controllers, world, step)
@@ -203,7 +208,7 @@ class Run:
             self._watchers += [Upkeep(watched), Timers(watched)]
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers += [Deaf(watched), Exchanges(watched), Idle(watched)]
-            self._watchers += [Service(watched), Omissions(watched)]
+            self._watchers += [Service(watched), Omissions(watched), Reads(watched)]
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
 
@@ -219,6 +224,7 @@ class Run:
             *[lambda number: consumer(number, run)] * setup.consumers,
             *[lambda number: EndAsker(number, run, setup.ask_every_ms)] * setup.askers,
             *[lambda number: Producer(number, run, weak)] * setup.weak,
+            *[lambda number: EdgeReader(number, run)] * ("edges" in load),
         ]
         for number, make in enumerate(makers, 1):
             if setup.keep_clients is None or number in setup.keep_clients:

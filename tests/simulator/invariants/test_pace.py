@@ -18,6 +18,13 @@ from tests.simulator.deviations import outcome_of_line
             "silent_broker",
         ),
         (
+            "haste",
+            "broker/core/replication/fetching/fetcher.py",
+            "lost = isinstance(response, FetchResponse)",
+            "without 'response.error in _SESSION_ERRORS'",
+            "answers_of_a_leader",
+        ),
+        (
             "idle",
             "broker/core/quorum/follower.py",
             "self._ctx.wait(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)",

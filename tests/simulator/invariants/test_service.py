@@ -51,12 +51,22 @@ def test_a_wrong_line_is_noticed(oracle: str, file: str, source: str, change: st
     assert outcome.oracle == oracle, outcome.line
 
 
-def test_a_proposal_ends_when_it_is_decided() -> None:
-    """Metadata that the leader has heard already, by the answer to an earlier proposal, ends none (B17)."""
+@pytest.mark.parametrize(
+    ("oracle", "file", "source", "change", "seed"),
+    [
+        # Metadata that the leader has heard already, by the answer to an earlier proposal, ends none (B17).
+        ("flapping", "partitions.py", "metadata.applies(", "or becomes and", 1),
+        ("asleep", "alter_partition.py", "leader.proposal is item:", "its branch is never taken", 20),
+        ("haste", "alter_partition.py", "if not self._changes.proposed", "without 'self._waiting'", 8),
+    ],
+)
+def test_a_proposal_is_sent_until_it_is_decided(
+    oracle: str, file: str, source: str, change: str, seed: int
+) -> None:
     mutation = next(
         each
-        for each in all_mutations(f"{REPLICATION}partitions.py")
-        if "metadata.applies(" in each.source and each.change == "or becomes and"
+        for each in all_mutations(f"{REPLICATION}{file}")
+        if source in each.source and each.change == change
     )
-    outcome = outcome_of(mutation, {"seed": 1, "runs": 60, "cpu_s": 60})
-    assert outcome.oracle == "flapping", outcome.line
+    outcome = outcome_of(mutation, {"seed": seed, "runs": 60, "cpu_s": 60})
+    assert outcome.oracle == oracle, outcome.line
