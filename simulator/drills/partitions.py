@@ -408,6 +408,48 @@ def throttled_replicas(ground: Ground) -> None:
         limit(None)
 
 
+@_partitions
+def unusable_logs(ground: Ground) -> None:
+    """A log that cannot be opened begins anew where another replica leads, and has everything then; where
+    nobody else has its records it stays as it is, and everybody is told so, until its topic is deleted."""
+    world = ground.world
+    node, leader = ground.draw.sample(sorted(world.brokers), 2)
+    disk = world.brokers[node].disk
+    copied, alone, sound = map(_tp, range(3))
+
+    def has_joined() -> bool:
+        image, log = world.image.partition(copied), disk.logs.get(copied)
+        return image is not None and node in image.isr and log is not None and log.leo == 1
+
+    with _topic(ground, (leader,), (node,), (node,)):
+        target = Reassignment(copied, (leader, node))
+        request = AlterPartitionReassignmentsRequest((target,), ANSWER_MS)
+        ground.expect("the answer to a move", ground.ask(leader, request).partitions[0].error, _none)
+        _produced(ground, leader, 0)
+        _produced(ground, node, 2)
+        ground.must("a replica more", has_joined, ground.rejoin_ms)
+        world.kill(node)
+        for tp in (copied, alone):
+            del disk.logs[tp]
+            disk.unusable.add(tp)
+        world.start(node)
+        ground.must(
+            f"node {node} with a new log in the ISR", has_joined, ground.rejoin_ms + ground.session_ms
+        )
+        ground.rest(2 * SLACK_MS)
+        ground.expect("the logs that cannot be opened", disk.unusable, {alone})
+        failed = ErrorCode.kafka_storage_error
+        right = {copied: _not_leader, alone: failed, _NOWHERE: _unknown}
+        reads = FetchRequest(0, 0, _ALL, tuple(FetchPartition(tp, 0, _ALL) for tp in right))
+        offsets = ListOffsetsRequest(tuple(ListOffsetsPartition(tp, LATEST) for tp in right))
+        for request_ in (reads, offsets):
+            results = {one.tp: one.error for one in ground.ask(node, request_).partitions}
+            ground.expect(f"the answer to {type(request_).__name__}", results, right)
+        ends = sound in disk.logs and disk.logs[sound].leo
+        ground.expect("the end of a log that is sound", ends, 1)
+    ground.must("every log of the topic deleted", lambda: not disk.unusable, 3_000)
+
+
 def producers_that_are_silent(ground: Ground) -> None:
     """A producer is known as long as it writes, and forgotten when it was silent for too long, not before."""
     if "producer_id_expiration_ms" not in ground.broker:

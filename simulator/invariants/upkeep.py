@@ -216,7 +216,8 @@ class Upkeep(Watcher):
             if type(effect) is WriteCheckpoint:
                 self._files[server.id, server.incarnation, effect.kind] = effect.offsets
         logs, everyone = server.disk.logs, world.rules_of(server.id).switches.checkpoints_leaderless
-        replicas = [replica for tp in logs if (replica := core.replica(tp)) is not None]
+        tps = (*logs, *server.disk.unusable)
+        replicas = [replica for tp in tps if (replica := core.replica(tp)) is not None]
         if key == "retention":
             limits = {
                 (replica.tp, settings.retention_bytes, settings.retention_ms, replica.high_watermark)

@@ -97,6 +97,8 @@ class Disk:
         """Every flush takes so much longer: a disk that works and is slow."""
         self.offline = ""
         """Why nothing is written any more until the next start (KAFKA-10778)."""
+        self.unusable: set[TopicPartition] = set()
+        """Logs that cannot be opened: their records are there, and nobody knows of which topic they are."""
         self._segment_bytes = segment_bytes
 
     # --- what the core asks for ----------------------------------------------------------------------------
@@ -125,9 +127,11 @@ class Disk:
         if known is None or known.topic_id != effect.topic_id:
             start = effect.start_offset
             self.logs[effect.tp] = SimLog(effect.topic_id, start, start, start)
+            self.unusable.discard(effect.tp)  # put aside
 
     def delete(self, effect: DeleteLog) -> None:
         self.logs.pop(effect.tp, None)
+        self.unusable.discard(effect.tp)
         self.layouts.pop(effect.tp, None)
         for offsets in self.checkpoints.values():
             offsets.pop(effect.tp, None)

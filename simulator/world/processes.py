@@ -75,6 +75,7 @@ class Processes(Execution):
             quorum_state=server.disk.quorum_state,
             directory_id=server.disk.directory_id,
             snapshots=result.snapshots,
+            offline=tuple(sorted(server.disk.unusable)),
         )
         return self._tell(self._handle(server, boot, "boot"))
 

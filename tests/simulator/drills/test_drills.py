@@ -19,6 +19,12 @@ from wrackline.simulator.run.session import Run
 BROKERS, REGISTRATION = "broker/core/controller/decisions/brokers.py", "draft.rules.registration"
 DEVIATIONS = {
     # drill: (file, part of the line, change, seeds)
+    "unusable_logs": (
+        "broker/core/replication/partitions.py",
+        "if image.tp in self._offline and self._may_begin_anew(image):",
+        "without 'self._may_begin_anew(image)'",
+        1,
+    ),
     "silent_broker": (BROKERS, "return min(contacts)", "min becomes max", 4),
     "laggard": (
         "broker/rules/replication/isr.py",
