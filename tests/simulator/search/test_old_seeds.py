@@ -13,6 +13,23 @@ FAST = (
 )
 
 OLD = {
+    "a question that was overtaken in the ZooKeeper era (I22)": (
+        "--seed 7730291 --seconds 10 --brokers 4 --profile zk08 --upgrade-to zk08-kip101 "
+        "--partitions 2 --produce-every-ms 500 --ask-every-ms 60 --faults kill,power,clean,"
+        "kill-midway,power-midway,pause,cut,cut-controller,hold-alter-request,hold-alter-response,"
+        "hold-fetch-response,hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,"
+        "skew,disk-error,disk-full,controller-kill,controller-power,controller-pause,"
+        "controller-isolate,elect,move-leader,reassign,reassign-cancel,min-isr,delete-records,"
+        "churn-topic,hold-any,controller-midway --fault-every-ms 800 --pairs 0.3 --chains 0.4 "
+        "--drills --broker-setting heartbeat_interval_ms=250 --broker-setting "
+        "replica_lag_time_max_ms=6000 --broker-setting replica_fetch_wait_max_ms=500 "
+        "--broker-setting replica_fetch_backoff_ms=50 --broker-setting request_timeout_ms=1000 "
+        "--broker-setting flush_mode=on-roll --broker-setting flush_messages=7 --broker-setting "
+        "flush_ms=20 --broker-setting replica_fetch_max_bytes=600 --broker-setting "
+        "replica_fetch_response_max_bytes=1200 --broker-setting "
+        "high_watermark_checkpoint_interval_ms=300 --controller-setting session_timeout_ms=1500 "
+        "--keep-faults 3,28"
+    ),
     "an answer to a log that was cut since, and has grown to the same end (I02)": (
         "--seed 703253 --seconds 15 --idempotent --load bursts,retention --produce-every-ms 60 "
         "--ask-every-ms 200 --faults kill,power,clean,kill-midway,power-midway,pause,isolate,cut,"
