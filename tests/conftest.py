@@ -196,8 +196,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     Path(tally).write_text("\n".join(lines) + "\n")
 
 
-def _may_be_run_again(report: pytest.TestReport) -> bool:
-    """Tells whether a test is of real hosts or processes; what killed its worker may have been one."""
+def _may_be_run_again(report: pytest.TestReport | pytest.CollectReport) -> bool:
+    """Tells whether a test is of real hosts or processes; what killed its worker may have been one. A file
+    that cannot be imported has no test."""
+    if isinstance(report, pytest.CollectReport):
+        return False
     return not report.keywords or not SECOND_TRY.isdisjoint(report.keywords)
 
 
