@@ -125,7 +125,8 @@ class Exchanges(Watcher):
             if before is not None and self._newest[before[1]] == correlation:
                 pause, question, request = before
                 if failed or pause.refuses(event.response):  # type: ignore[union-attr]
-                    not_before_ms = broker.local_ms(step.at_ms) + pause.after_ms(config)
+                    # Another refusal may have begun the pause: half of it is asked for.
+                    not_before_ms = broker.local_ms(step.at_ms) + pause.after_ms(config) / 2
                     self._not_before[question] = not_before_ms, request
         for effect in step.effects:
             if type(effect) is not Send:
