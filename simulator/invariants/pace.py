@@ -98,8 +98,9 @@ class Exchanges(Watcher):
         """(broker, its life, channel, destination, question) -> the correlation of the last one."""
         self._under_way: dict[tuple[NodeId, int, int], tuple[_Pause, tuple[Any, ...], Any]] = {}
         """(broker, its life, correlation) -> its pause, its question, the request."""
-        self._not_before: dict[tuple[Any, ...], tuple[float, Any]] = {}
-        """Question -> when it may be asked again, by the broker's clock; the request is kept for its id."""
+        self._not_before: dict[tuple[Any, ...], tuple[float, float, Any]] = {}
+        """Question -> when it may be asked again, by the broker's clock and by that of the world; the request
+        is kept for its id."""
 
     def __call__(self, world: World, step: StepRecord) -> None:
         if step.node >= PROBE:
@@ -125,9 +126,9 @@ class Exchanges(Watcher):
             if before is not None and self._newest[before[1]] == correlation:
                 pause, question, request = before
                 if failed or pause.refuses(event.response):  # type: ignore[union-attr]
-                    # Another refusal may have begun the pause: half of it is asked for.
-                    not_before_ms = broker.local_ms(step.at_ms) + pause.after_ms(config) / 2
-                    self._not_before[question] = not_before_ms, request
+                    # A timer keeps its time when the clock's rate changes, and the clock does not.
+                    local_ms = broker.local_ms(step.at_ms) + pause.after_ms(config)
+                    self._not_before[question] = local_ms, broker.world_ms(local_ms), request
         for effect in step.effects:
             if type(effect) is not Send:
                 continue
@@ -138,9 +139,11 @@ class Exchanges(Watcher):
             request, where = effect.request, 0 if kind.each else effect.destination
             question = node, life, channel.partition(".")[0], where, kind.what(request)
             since = self._not_before.pop(question, None)
-            now_ms = broker.local_ms(step.at_ms)
-            if since is not None and now_ms < since[0] - HAIR_MS:
-                text = f"broker {node} asks node {effect.destination} {since[0] - now_ms:.1f} ms too early"
+            early_ms = 0.0
+            if since is not None:
+                early_ms = min(since[0] - broker.local_ms(step.at_ms), since[1] - step.at_ms)
+            if early_ms > HAIR_MS:
+                text = f"broker {node} asks node {effect.destination} {early_ms:.1f} ms too early"
                 self.find(step, "haste", f"{text}, after it was refused: {type(request).__name__}")
             self._newest[question] = effect.correlation
             self._under_way[node, life, effect.correlation] = kind, question, request

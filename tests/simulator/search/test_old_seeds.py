@@ -13,6 +13,22 @@ FAST = (
 )
 
 OLD = {
+    "a clock that is slowed down within a pause (haste)": (
+        "--seed 900688 --seconds 5.4 --brokers 4 --producers 1 --load retention,edges "
+        "--produce-every-ms 60 --ask-every-ms 60 --faults kill,power,clean,kill-midway,power-midway,"
+        "pause,isolate,cut,cut-one-way,cut-controller,lag,hold-alter-request,hold-alter-response,"
+        "hold-fetch-response,hold-fetch-request,hold-metadata,hold-produce-response,hold-heartbeat,"
+        "skew,disk-error,disk-full,controller-kill,controller-power,controller-pause,"
+        "controller-isolate,controller-deaf,elect,move-leader,reassign,reassign-cancel,min-isr,"
+        "delete-records,churn-topic,hold-any,controller-midway,flush-error --fault-every-ms 800 "
+        "--pairs 0.3 --chains 0.4 --drills --broker-setting heartbeat_interval_ms=250 "
+        "--broker-setting replica_lag_time_max_ms=2000 --broker-setting "
+        "replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=50 --broker-setting "
+        "request_timeout_ms=1000 --broker-setting flush_mode=every-write --broker-setting "
+        "flush_messages=7 --broker-setting flush_ms=20 --broker-setting "
+        "high_watermark_checkpoint_interval_ms=50 --controller-setting session_timeout_ms=1500 "
+        "--keep-faults 17,26 --keep-clients none"
+    ),
     "a question that was overtaken in the ZooKeeper era (I22)": (
         "--seed 7730291 --seconds 10 --brokers 4 --profile zk08 --upgrade-to zk08-kip101 "
         "--partitions 2 --produce-every-ms 500 --ask-every-ms 60 --faults kill,power,clean,"
