@@ -43,7 +43,7 @@ from wrackline.broker.model.metadata.image import BrokerImage, ClusterImage, Par
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.broker.rules.leadership.election import RECOVERED, RECOVERING
-from wrackline.simulator.invariants.watchers import HAIR_MS, Watcher
+from wrackline.simulator.invariants.watchers import HAIR_MS, Scope, Watcher
 from wrackline.simulator.world.world import StepRecord, World
 
 Errors = tuple[ErrorCode | None, ...]
@@ -96,7 +96,7 @@ class _Term:
 
     def is_active(self, broker: NodeId) -> bool:
         image = self.brokers.get(broker)
-        return image is not None and not (image.fenced or image.in_controlled_shutdown)
+        return image is not None and image.active
 
     def is_stale(self, broker: NodeId, epoch: int) -> bool:
         image = self.brokers.get(broker)
@@ -111,6 +111,8 @@ class _Term:
 
 class Decisions(Watcher):
     """Looks at what controllers are asked and answer."""
+
+    scope = Scope.CONTROLLERS
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)

@@ -29,7 +29,7 @@ from wrackline.broker.model.messages.requests import FetchRequest, Refused, Requ
 from wrackline.broker.model.messages.snapshots import FetchSnapshotRequest
 from wrackline.broker.model.metadata.image import ClusterImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, RecoveryStrategy, TopicPartition
-from wrackline.simulator.invariants.watchers import HAIR_MS, Watcher
+from wrackline.simulator.invariants.watchers import HAIR_MS, Scope, Watcher
 from wrackline.simulator.world.nodes import SimController
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -67,6 +67,8 @@ class _Peer:
 
 class Office(Watcher):
     """Looks at the steps of controllers that have effects."""
+
+    scope = Scope.CONTROLLERS
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)

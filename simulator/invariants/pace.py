@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
@@ -23,7 +23,7 @@ from wrackline.broker.model.messages.requests import FetchRequest
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.broker.rules.leadership.raft import RaftRole
-from wrackline.simulator.invariants.watchers import HAIR_MS, Watcher
+from wrackline.simulator.invariants.watchers import HAIR_MS, Scope, Watcher
 from wrackline.simulator.world.nodes import PROBE, SimBroker
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -88,6 +88,8 @@ _PAUSES = {
 
 class Exchanges(Watcher):
     """Looks at what servers send and answer."""
+
+    scope = Scope.SERVERS
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
@@ -171,7 +173,7 @@ class Exchanges(Watcher):
 class Idle(Watcher):
     """Looks at voters now and then; one that is idle at two looks has not just been told something."""
 
-    every_step: ClassVar = True
+    scope = Scope.EVERY
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)

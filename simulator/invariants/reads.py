@@ -31,7 +31,7 @@ from wrackline.broker.model.messages.requests import (
 )
 from wrackline.broker.model.types import NO_EPOCH, LogSlice, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.simulator.invariants.watchers import Watcher
+from wrackline.simulator.invariants.watchers import Scope, Watcher
 from wrackline.simulator.world.world import StepRecord, World
 
 _Key = tuple[UUID | str, int]
@@ -42,6 +42,8 @@ _GOOD: _Fault = (NO_ERROR, None)
 
 class Reads(Watcher):
     """Looks at the steps of brokers under a controller."""
+
+    scope = Scope.READS
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)

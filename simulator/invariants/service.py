@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.broker import Broker
@@ -35,7 +33,7 @@ from wrackline.broker.model.types import (
     TopicPartition,
 )
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.simulator.invariants.watchers import Watcher
+from wrackline.simulator.invariants.watchers import Scope, Watcher
 from wrackline.simulator.world.nodes import SimBroker
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -45,6 +43,8 @@ _AS_THE_NODE = LogOverrides()
 
 class Service(Watcher):
     """Looks at the steps of brokers under a controller."""
+
+    scope = Scope.SERVICE
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
@@ -189,7 +189,7 @@ def _differences(replica: Replica, partition: PartitionImage, image: ClusterImag
 class Omissions(Watcher):
     """Looks at brokers now and then; whoever sleeps at two looks has not just been woken."""
 
-    every_step: ClassVar = True
+    scope = Scope.EVERY
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import LEAVING, Controller
@@ -47,7 +47,7 @@ from wrackline.broker.model.messages.controller import BrokerHeartbeatRequest, B
 from wrackline.broker.model.messages.requests import FetchResponse
 from wrackline.broker.model.types import METADATA, FlushMode, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-from wrackline.simulator.invariants.watchers import HAIR_MS, Watcher
+from wrackline.simulator.invariants.watchers import HAIR_MS, Scope, Watcher
 from wrackline.simulator.world.nodes import PROBE, SimBroker, SimServer
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -105,7 +105,7 @@ def _soon_ms(config: BrokerConfig) -> float:
 class Timers(Watcher):
     """Looks now and then whether the timers of periodic work are set."""
 
-    every_step: ClassVar = True
+    scope = Scope.EVERY
 
     def __call__(self, world: World, step: StepRecord) -> None:
         self.next_ms = step.at_ms + _LOOK_EVERY_MS
@@ -127,6 +127,8 @@ class Timers(Watcher):
 
 class Upkeep(Watcher):
     """Looks at the steps of servers that have effects."""
+
+    scope = Scope.SERVERS
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)

@@ -14,6 +14,7 @@ Each is an observer of the world; ``found`` is what it has seen.
 from __future__ import annotations
 
 from collections import deque
+from enum import Enum, auto
 from typing import ClassVar
 
 from kio.schema.errors import ErrorCode
@@ -46,11 +47,31 @@ _NO_ANSWER = (RequestReceived, TimerFired)
 """Events that end no proposal of an ISR."""
 
 
+class Scope(Enum):
+    """The steps that a watcher is shown."""
+
+    EVERY = auto()
+    """All, from its next time on."""
+    LEADERS = auto()
+    """Of brokers that lead a watched partition, with effects."""
+    SERVERS = auto()
+    """With effects."""
+    BROKERS = auto()
+    """Of brokers, with effects."""
+    SERVICE = auto()
+    """Of brokers, with effects or an answer."""
+    READS = auto()
+    """Of brokers, with effects or a request."""
+    CONTROLLERS = auto()
+    """Of controllers, with effects or with what arrives."""
+    VOTERS = auto()
+    """Of controllers."""
+
+
 class Watcher:
     """``watched``: the partitions of the run."""
 
-    every_step: ClassVar = False
-    """Looks at every step; else only at those of brokers with effects."""
+    scope: ClassVar[Scope] = Scope.BROKERS
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         self.watched = watched
@@ -67,6 +88,8 @@ class Watcher:
 
 class LeaderWatcher(Watcher):
     """A watcher of the replicas that lead where a step was."""
+
+    scope = Scope.LEADERS
 
     def __call__(self, world: World, step: StepRecord) -> None:
         if led := self.led(world, step):
@@ -231,7 +254,7 @@ def _decides(step: StepRecord) -> bool:
 
 
 class Deaf(Watcher):
-    every_step: ClassVar = True
+    scope = Scope.EVERY
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)

@@ -40,7 +40,15 @@ from wrackline.simulator.invariants.quorum.quorum import Quorum
 from wrackline.simulator.invariants.reads import Reads
 from wrackline.simulator.invariants.service import Omissions, Service
 from wrackline.simulator.invariants.upkeep import Timers, Upkeep
-from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, LeaderWatcher, Stalls, Watcher
+from wrackline.simulator.invariants.watchers import (
+    Deaf,
+    EndOffsets,
+    Flaps,
+    LeaderWatcher,
+    Scope,
+    Stalls,
+    Watcher,
+)
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
 from wrackline.simulator.output.traces import Traces
@@ -153,16 +161,12 @@ class Run:
     def _add_invariants(self) -> None:
         self._checker = checker = checker_of(self.world)
         self._watch()
-        watchers, brokers, controllers = tuple(self._watchers), self.world.brokers, self.world.controllers
-        of_all = tuple(each for each in watchers if each.every_step)
-        of_leaders = tuple(each for each in watchers if isinstance(each, LeaderWatcher))
-        of_servers = tuple(each for each in watchers if isinstance(each, (Exchanges, Copies, Upkeep)))
-        of_controllers = tuple(each for each in watchers if isinstance(each, (Office, Decisions)))
-        of_voters = tuple(each for each in watchers if isinstance(each, Quorum))
-        of_service = tuple(each for each in watchers if isinstance(each, Service))
-        of_reads = tuple(each for each in watchers if isinstance(each, Reads))
-        of_some = {*of_all, *of_leaders, *of_servers, *of_controllers, *of_voters, *of_service, *of_reads}
-        of_brokers = tuple(each for each in watchers if each not in of_some)
+        brokers, controllers = self.world.brokers, self.world.controllers
+        of = {scope: tuple(each for each in self._watchers if each.scope is scope) for scope in Scope}
+        of_all, of_servers, of_brokers = of[Scope.EVERY], of[Scope.SERVERS], of[Scope.BROKERS]
+        of_service, of_reads = of[Scope.SERVICE], of[Scope.READS]
+        of_controllers, of_voters = of[Scope.CONTROLLERS], of[Scope.VOTERS]
+        of_leaders = tuple(each for each in of[Scope.LEADERS] if isinstance(each, LeaderWatcher))
 
         def look(some: Sequence[Watcher], world: World, step: StepRecord) -> None:
             for watcher in some:

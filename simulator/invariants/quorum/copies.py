@@ -19,7 +19,7 @@ from wrackline.broker.model.events import ResponseReceived, SnapshotWritten
 from wrackline.broker.model.messages.requests import FetchRequest
 from wrackline.broker.model.types import METADATA, NodeId, SnapshotId, TopicPartition
 from wrackline.simulator.invariants.quorum.voter import last_epoch
-from wrackline.simulator.invariants.watchers import Watcher
+from wrackline.simulator.invariants.watchers import Scope, Watcher
 from wrackline.simulator.world.disk import Disk
 from wrackline.simulator.world.nodes import BROKER_DEFAULTS, CONTROLLER_DEFAULTS
 from wrackline.simulator.world.world import StepRecord, World
@@ -32,6 +32,8 @@ _CHANNEL = "controller-fetch"
 
 class Copies(Watcher):
     """Looks at the steps of servers that have effects."""
+
+    scope = Scope.SERVERS
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)

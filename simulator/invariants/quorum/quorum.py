@@ -54,7 +54,7 @@ from wrackline.simulator.invariants.quorum.voter import (
     is_voters,
     last_epoch,
 )
-from wrackline.simulator.invariants.watchers import HAIR_MS, Watcher
+from wrackline.simulator.invariants.watchers import HAIR_MS, Scope, Watcher
 from wrackline.simulator.world.nodes import SimController
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -135,6 +135,8 @@ _QUESTIONS = (
 
 class Quorum(Watcher):
     """Looks at the steps of controllers."""
+
+    scope = Scope.VOTERS
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
