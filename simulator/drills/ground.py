@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from wrackline.broker.model.messages.admin import (
     ElectionType,
     ElectLeadersRequest,
 )
+from wrackline.broker.model.messages.controller import AlterPartitionItem
 from wrackline.broker.model.messages.requests import (
     FetchPartition,
     FetchRequest,
@@ -281,3 +282,9 @@ def add_to(drills: list[Drill]) -> Callable[[Drill], Drill]:
         return drill
 
     return add
+
+
+def isr_change(now: PartitionImage, *isr: tuple[NodeId, int], **changes: Any) -> AlterPartitionItem:
+    """Returns the proposal of an ISR for a partition as it stands, (broker, its epoch) each."""
+    item = AlterPartitionItem(now.tp, now.topic_id, now.leader_epoch, now.partition_epoch, isr)
+    return replace(item, **changes)

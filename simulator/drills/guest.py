@@ -31,7 +31,6 @@ from wrackline.broker.model.messages.admin import (
 )
 from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
-    AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResult,
     BrokerHeartbeatRequest,
@@ -46,7 +45,7 @@ from wrackline.broker.model.messages.requests import Request
 from wrackline.broker.model.metadata.features import METADATA_VERSION, NEWEST, WITH_ELR, WITHOUT_ELR, Levels
 from wrackline.broker.model.metadata.image import BrokerImage, PartitionImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, RecoveryStrategy, TopicPartition
-from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to, isr_change
 
 NODE: NodeId = 77
 """Of the guest."""
@@ -395,9 +394,8 @@ def replicas_of_a_fenced_broker(ground: Ground) -> None:
 
 def _proposed(ground: Ground, guest: Guest, *isr: tuple[NodeId, int], **changes: Any) -> AlterPartitionResult:
     """The guest proposes an ISR for the partition that it leads."""
-    now = guest_partition(ground)
-    item = AlterPartitionItem(now.tp, now.topic_id, now.leader_epoch, now.partition_epoch, isr)
-    request = AlterPartitionRequest(NODE, guest.epoch, (replace(item, **changes),))
+    item = isr_change(guest_partition(ground), *isr, **changes)
+    request = AlterPartitionRequest(NODE, guest.epoch, (item,))
     answer = guest.ask(request)
     ground.expect("the error of AlterPartition", answer.error, ErrorCode.none)
     result: AlterPartitionResult = answer.partitions[0]

@@ -14,13 +14,12 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.messages.admin import ElectionType, ElectLeadersRequest, UnregisterBrokerRequest
 from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
-    AlterPartitionItem,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
 )
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.rules.leadership.election import RECOVERED, RECOVERING
-from wrackline.simulator.drills.ground import ANSWER_MS, Ground
+from wrackline.simulator.drills.ground import ANSWER_MS, Ground, isr_change
 from wrackline.simulator.drills.guest import (
     GUESTS,
     NODE,
@@ -60,7 +59,7 @@ def _propose(ground: Ground, guest: Guest, other: Guest, one: NodeId) -> None:
     """ISRs that no leader proposes."""
     now = guest_partition(ground)
     me, you, third = (NODE, guest.epoch), (one, -1), (_OTHER, other.epoch)
-    right = AlterPartitionItem(now.tp, now.topic_id, now.leader_epoch, now.partition_epoch, (me, you, third))
+    right = isr_change(now, me, you, third)
     stranger = next(node for node in ground.world.brokers if node != one)
     refused: list[Members] = [
         (me, me),
@@ -124,7 +123,7 @@ def _shut_down(ground: Ground, guest: Guest, other: Guest) -> None:
     ground.expect("the answer to a shutdown", other.beat(stop=True), (True, False, False))
     now = guest_partition(ground)
     members = tuple((node, -1) for node in now.replicas)
-    item = AlterPartitionItem(now.tp, now.topic_id, now.leader_epoch, now.partition_epoch, members)
+    item = isr_change(now, *members)
     for isr in (members, (members[0], (_OTHER, other.epoch))):
         guest.ask(AlterPartitionRequest(NODE, guest.epoch, (replace(item, isr=isr),)))
     ground.expect("the answer to its next life", other.register(other.request()), ErrorCode.none)
@@ -144,7 +143,7 @@ def _go(ground: Ground, guest: Guest, other: Guest) -> None:
     ground.expect("the answer to UnregisterBroker", other.unregister(), ErrorCode.none)
     now = guest_partition(ground)
     members = ((NODE, guest.epoch), (_OTHER, -1))
-    item = AlterPartitionItem(now.tp, now.topic_id, now.leader_epoch, now.partition_epoch, members)
+    item = isr_change(now, *members)
     guest.ask(AlterPartitionRequest(NODE, guest.epoch, (item,)))
     _elect(guest)
     other.join()
@@ -162,7 +161,7 @@ def _recover(ground: Ground, guest: Guest, other: Guest, one: NodeId) -> None:
     """A leader that was elected at the price of a loss is alone until it says that it has recovered."""
     now = guest_partition(ground, 1)
     members: Members = ((NODE, guest.epoch),)
-    item = AlterPartitionItem(now.tp, now.topic_id, now.leader_epoch, now.partition_epoch, members)
+    item = isr_change(now, *members)
     guest.ask(AlterPartitionRequest(NODE, guest.epoch, (item,)))
     ground.expect("the answer to the end of a leader", guest.beat(fence=True), (True, True, False))
     set_of_topic(ground, "unclean.leader.election.enable", "true")
@@ -170,7 +169,7 @@ def _recover(ground: Ground, guest: Guest, other: Guest, one: NodeId) -> None:
     state = now.leader, now.isr, now.leader_recovery_state
     ground.expect("what is there then", state, (_OTHER, (_OTHER,), RECOVERING))
     me, you = (_OTHER, other.epoch), (one, -1)
-    item = AlterPartitionItem(now.tp, now.topic_id, now.leader_epoch, now.partition_epoch, (me,), RECOVERING)
+    item = isr_change(now, me, leader_recovery_state=RECOVERING)
     for isr, state_ in (((me,), RECOVERING), ((me, you), RECOVERING), ((me,), 2), ((me, you), RECOVERED)):
         request = replace(item, isr=isr, leader_recovery_state=state_)
         other.ask(AlterPartitionRequest(_OTHER, other.epoch, (request,)))

@@ -13,7 +13,7 @@ from wrackline.broker.model.batches.batch import stamp
 from wrackline.broker.model.effects import Effect, Reply
 from wrackline.broker.model.events import Event, RequestCancelled, RequestReceived
 from wrackline.broker.model.messages.admin import CreatePartitionsRequest, NewPartitions
-from wrackline.broker.model.messages.controller import AlterPartitionItem, AlterPartitionRequest
+from wrackline.broker.model.messages.controller import AlterPartitionRequest
 from wrackline.broker.model.messages.metadata import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -45,7 +45,7 @@ from wrackline.broker.model.messages.requests import (
 from wrackline.broker.model.metadata.image import PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.clients.batches import encode
-from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to, isr_change
 from wrackline.simulator.drills.guest import GUESTS, NODE, Guest
 from wrackline.simulator.world.nodes import Call
 
@@ -562,10 +562,7 @@ def _restart(ground: Ground, guest: _Leader, poll: int) -> int:
 
 def _lead_again(ground: Ground, guest: _Leader) -> int:
     """The guest leads alone, goes, and leads again; returns the new leader epoch."""
-    image = _image(ground)
-    item = AlterPartitionItem(
-        _TP, image.topic_id, image.leader_epoch, image.partition_epoch, ((NODE, guest.epoch),)
-    )
+    item = isr_change(_image(ground), (NODE, guest.epoch))
     result = guest.ask(AlterPartitionRequest(NODE, guest.epoch, (item,))).partitions[0]
     ground.expect("the answer to a leader that is alone", result.error, _none)
     guest.beat(fence=True)

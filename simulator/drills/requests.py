@@ -19,7 +19,6 @@ from wrackline.broker.model.messages.admin import (
 )
 from wrackline.broker.model.messages.controller import (
     AllocateProducerIdsRequest,
-    AlterPartitionItem,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
 )
@@ -44,7 +43,7 @@ from wrackline.broker.model.messages.requests import (
 from wrackline.broker.model.types import METADATA, NodeId, TopicPartition
 from wrackline.history.model import UNKNOWN, Record, Type
 from wrackline.simulator.clients.batches import decode, encode
-from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to
+from wrackline.simulator.drills.ground import ANSWER_MS, SLACK_MS, Drill, Ground, add_to, isr_change
 from wrackline.simulator.world.nodes import Call
 
 _METADATA_BEHIND = 20
@@ -71,7 +70,7 @@ def late_proposals(ground: Ground) -> None:
         partition_epoch: int,
         isr: tuple[tuple[NodeId, int], ...] = isr,
     ) -> ErrorCode:
-        item = AlterPartitionItem(ground.tp, image.topic_id, leader_epoch, partition_epoch, isr)
+        item = isr_change(image, *isr, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
         answer = ground.ask(active.id, AlterPartitionRequest(sender, broker_epoch, (item,)))
         error: ErrorCode = answer.error
         return error if error is not ErrorCode.none else answer.partitions[0].error
